@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against a named reference, measured in one run."""

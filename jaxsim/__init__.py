@@ -1,0 +1,39 @@
+"""jaxsim: differentiable contact simulation in pure JAX.
+
+SI units, radians, quaternions xyzw, forces on the colliding body by the collider. See README.md for the conventions.
+"""
+
+from .contact.params import (
+    ColliderType,
+    ContactParams,
+    FrictionModel,
+    calibrate_normal_viscous_damping_coefficient,
+    effective_coefficient_of_restitution,
+)
+from .geometry.mass import (
+    MassProperties,
+    inertia_from_cad_products,
+    mass_properties,
+    rotate_inertia,
+    translate_inertia,
+    translate_inertia_to_center,
+)
+from .geometry.mesh import TriMesh
+from .geometry.shapes import Box, Plane, Sphere
+from .integrate.params import SolverParams
+from .integrate.report import StepReport
+from .math import rotation
+from .math.spatial import Pose, Twist, Wrench
+from .model.control import Control, ForceMode, apply_force
+from .model.model import Actor, Model
+from .model.parameters import get, replace, resize, scale_mass
+from .model.scene import Scene
+from .model.state import State, com_position, pose, set_pose, set_velocity, velocity
+from .observe.contacts import ContactPoints, contact_force, contact_points, evaluate_contacts
+from .rollout import rollout, rollout_batch
+from .solve.newton import ConvergenceMode, LineSearchType
+from .solve.results import Status, StopReason
+from .step import step
+from .trajectory import Trajectory
+
+__version__ = "0.1.0.dev0"

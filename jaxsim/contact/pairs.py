@@ -1,0 +1,122 @@
+"""Contact of many (colliding body, collider) pairs at once, on arrays of shape (samples, pairs, worlds).
+
+Everything that a stage keeps is brought into the collider's stage-start axes once; an iterate then only moves each
+pair by one rigid relative motion. Displacements, not positions, enter the dissipation, so that it keeps its precision
+far from the origin.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+from typing import NamedTuple
+
+from ..geometry.shapes import AbstractShape, distance_and_gradient
+from ..math.quaternion import Quaternion
+from ..math.vector import Component, Mat3, Vec3, cross
+from .law import ContactOptions, Load, SampleGeometry, dissipation_load, stiffness, traction
+from .params import PairParams
+
+
+class Placement(NamedTuple):
+    """Where bodies are at a stage start and how far they have moved since: arrays (..., bodies, worlds)."""
+
+    position: Vec3  # point that the displacement moves: the COM, or a static body's root [m]
+    rotation: Quaternion
+    displacement: Vec3  # [m]
+    turn: Quaternion  # rotation since the stage start, world axes, from the left
+
+
+class PairStart(eqx.Module):
+    """Stage-start quantities of one contact group, in the colliders' stage-start axes."""
+
+    shape: AbstractShape  # leaves (..., 1, pairs, worlds)
+    point: Vec3  # sample positions [m], (samples, pairs, worlds)
+    arm: Vec3  # from A's COM to the samples [m]
+    normal_A: Vec3  # outward normals of A
+    weight: Component  # [m^2]
+    params: PairParams  # (1, pairs, worlds)
+    with_collider_normal: Bool[Array, "1 p 1"]
+    start: SampleGeometry  # of the stage start, only read with explicit normals
+
+
+class PairResponse(NamedTuple):
+    """What a group does at one iterate, per sample, in the colliders' present axes."""
+
+    now: SampleGeometry
+    load: Load
+    traction: Vec3  # on A [Pa]
+    arm: Vec3  # from A's COM [m]
+    point: Vec3  # in the collider's frame [m]
+
+
+def place_samples(
+    shape: AbstractShape,
+    position_A: Vec3,
+    normal_A: Vec3,
+    weight: Component,
+    a: Placement,
+    b: Placement,
+    params: PairParams,
+    with_collider_normal: Bool[Array, "1 p 1"],
+) -> PairStart:
+    """Samples given relative to A's COM in A's axes, brought into B's axes at the stage start."""
+    a_in_b = b.rotation.conj @ a.rotation
+    arm = a_in_b @ position_A
+    point = (b.rotation.conj @ (a.position - b.position)) + arm
+    normal = a_in_b @ normal_A
+    start = SampleGeometry(*distance_and_gradient(shape, point), normal)
+    return PairStart(shape, point, arm, normal, weight, params, with_collider_normal, start)
+
+
+def relative_motion(a: Placement, b: Placement) -> tuple[Vec3, Mat3]:
+    """Motion of A as seen from B since the stage start, in B's stage-start axes.
+
+    Returns:
+        Displacement u of A's COM [m] and E, a rotation minus the identity: a sample with arm r moves by u + E r.
+    """
+    to_B = b.rotation.conj
+    u = b.turn.conj.minus_identity() @ (a.position - b.position) + b.turn.conj @ (a.displacement - b.displacement)
+    turn = to_B @ (b.turn.conj @ a.turn) @ b.rotation
+    return to_B @ u, turn.minus_identity()
+
+
+def respond(pair: PairStart, u: Vec3, E: Mat3, h: Component, options: ContactOptions) -> PairResponse:
+    """Distance, load and traction of every sample after the relative motion (u, E)."""
+    displacement = u + E @ pair.arm
+    arm = pair.arm + E @ pair.arm
+    point = pair.point + displacement
+    normal_A = pair.normal_A + E @ pair.normal_A
+    now = SampleGeometry(*distance_and_gradient(pair.shape, point), normal_A)
+    load = dissipation_load(
+        now, pair.start, displacement, pair.params, pair.with_collider_normal, h, options
+    )
+    return PairResponse(now, load, traction(now, load, pair.params, h), arm, point)
+
+
+def pair_wrench(pair: PairStart, response: PairResponse) -> tuple[Vec3, Vec3]:
+    """Force [N] and torque about A's COM [N m] on A, per pair (1, pairs, worlds), in B's present axes."""
+    force = response.traction * pair.weight
+    return _sum_samples(force), _sum_samples(cross(response.arm, force))
+
+
+def pair_stiffness(
+    pair: PairStart, response: PairResponse, h: Component, fitted: Bool[Array, "1 p w"]
+) -> tuple[Mat3, Mat3, Mat3]:
+    """Blocks of the Gauss-Newton 6 x 6 of A's motion, per pair, in B's present axes.
+
+    With J = [1, -skew(arm)] and the sample stiffness H: (sum H, sum skew(arm) H, sum skew(arm) H skew(arm)^T), the
+    translation block, the rotation-translation block and the rotation block.
+    """
+    H = stiffness(response.now, response.load, pair.params, h, fitted) * pair.weight
+    r = response.arm
+    # Rows of skew(r) H are cross(r, column): H is symmetric, so its rows serve as its columns.
+    SH = Mat3(cross(r, H.r0), cross(r, H.r1), cross(r, H.r2)).T
+    SHS = Mat3(cross(r, SH.r0), cross(r, SH.r1), cross(r, SH.r2))
+    return _sum_samples(H), _sum_samples(SH), _sum_samples(SHS)
+
+
+def _sum_samples(x):
+    """Sum over the leading (sample) axis, which is kept: a leading-axis sum is the one XLA on CPU vectorises."""
+    if isinstance(x, Vec3):
+        return x.map(lambda c: jnp.sum(c, axis=0, keepdims=True))
+    return Mat3(_sum_samples(x.r0), _sum_samples(x.r1), _sum_samples(x.r2))

@@ -1,0 +1,1 @@
+"""Dynamics: the residual of a stage, its forward approximation, and the moves between configurations."""

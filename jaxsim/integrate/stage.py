@@ -1,0 +1,122 @@
+"""Solve one stage: forward by Newton without any gradient, then the gradient of the solution."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+from jaxtyping import Array, Float, Int
+
+from ..dynamics.linear import newton_direction, solve_blocks
+from ..dynamics.problem import Displacement, StageProblem, identity_displacement, move, weights
+from ..dynamics.residual import assemble, prepare, residual
+from ..math.vector import dot
+from ..solve import newton
+from ..solve.implicit import implicit_zero
+from ..solve.newton import NewtonSettings
+from ..solve.results import Status
+
+# Worlds per solve on CPU: one chunk's arrays stay in cache, and its loop ends with its own slowest world.
+LANES_PER_CHUNK = 128
+
+
+class StageOutcome(NamedTuple):
+    """How each body's solve ended: arrays (bodies, worlds)."""
+
+    status: Int[Array, "nb w"]
+    reason: Int[Array, "nb w"]
+    iterations: Int[Array, "nb w"]
+    residual_norm: Float[Array, "nb w"]
+
+
+def solve_stage(problem: StageProblem, settings: NewtonSettings) -> tuple[Displacement, StageOutcome]:
+    """Displacement that solves a stage, differentiable in everything that the problem holds.
+
+    Where a body's solve diverged the displacement is zero.
+    """
+    found, outcome = lax.stop_gradient(_forward(lax.stop_gradient(problem), lax.stop_gradient(settings)))
+    # Reverse mode keeps this one array per step instead of solving the step again.
+    found = jax.tree.map(lambda x: checkpoint_name(x, "displacement"), found)
+    z = jnp.zeros_like(weights(lax.stop_gradient(problem)))
+    z = implicit_zero(residual, solve_blocks, z, (found, problem))
+    return move(found, z), outcome
+
+
+@jax.custom_batching.custom_vmap
+def _forward(problem: StageProblem, settings: NewtonSettings) -> tuple[Displacement, StageOutcome]:
+    """The forward solve, with all worlds on the last axis. It has no derivative."""
+    stage = prepare(problem)
+
+    def size(displacement: Displacement) -> Float[Array, "nb w"]:
+        position = problem.position + displacement.linear
+        # The chord of the turn stands for its angle: this only has to scale a step tolerance.
+        return jnp.sqrt(dot(position, position) + 4 * dot(displacement.turn.v, displacement.turn.v))
+
+    solution = newton.solve(
+        lambda x, fitted: assemble(stage, x, fitted),
+        newton_direction,
+        move,
+        identity_displacement(problem),
+        weights(problem),
+        size,
+        settings,
+    )
+    lost = solution.status == Status.DIVERGED
+    found = jax.tree.map(lambda x, rest: jnp.where(lost, rest, x), solution.x, identity_displacement(problem))
+    return found, StageOutcome(solution.status, solution.reason, solution.iterations, solution.residual_norm)
+
+
+@_forward.def_vmap
+def _(axis_size, in_batched, problem, settings):
+    """Worlds that `vmap` adds go to the last axis, where the kernels want them, and are solved in chunks."""
+    problem_batched, settings_batched = in_batched
+    width = problem.position.x.shape[-1]
+    merged = jax.tree.map(lambda x, batched: _merge(x, batched, axis_size, width), problem, problem_batched)
+    # The loop takes its shape from the positions, so they are given in full even where no world varies them.
+    full = jax.tree.map(lambda x: jnp.broadcast_to(x, (*x.shape[:-1], width * axis_size)), merged.position)
+    merged = eqx.tree_at(lambda p: p.position, merged, full)
+    if any(jax.tree.leaves(settings_batched)):
+        raise ValueError("SolverParams cannot be batched by vmap: give every world the same settings")
+    found, outcome = _in_chunks(merged, settings, width * axis_size)
+    out = jax.tree.map(lambda x: _split(x, axis_size), (found, outcome))
+    return out, jax.tree.map(lambda _: True, out)
+
+
+def _merge(x: Array, batched: bool, axis_size: int, width: int) -> Array:
+    """A leaf (axis, ..., w) as (..., w * axis); what no world varies keeps a last axis of length one."""
+    if not batched:
+        if x.shape[-1] == 1:
+            return x
+        return jnp.repeat(x, axis_size, axis=-1)
+    x = jnp.moveaxis(x, 0, -1)
+    x = jnp.broadcast_to(x, (*x.shape[:-2], width, axis_size))
+    return x.reshape(*x.shape[:-2], width * axis_size)
+
+
+def _split(x: Array, axis_size: int) -> Array:
+    return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, axis_size), -1, 0)
+
+
+def _in_chunks(problem: StageProblem, settings: NewtonSettings, n: int):
+    if n <= LANES_PER_CHUNK or jax.default_backend() != "cpu":
+        return _forward(problem, settings)
+    chunks = -(-n // LANES_PER_CHUNK)
+    padding = chunks * LANES_PER_CHUNK - n
+    varying, common = eqx.partition(problem, jax.tree.map(lambda x: x.shape[-1] > 1, problem))
+
+    def split(x):
+        # The last world again: a padded lane then takes no longer than a real one.
+        x = jnp.concatenate([x, jnp.repeat(x[..., -1:], padding, axis=-1)], axis=-1)
+        return jnp.moveaxis(x.reshape(*x.shape[:-1], chunks, LANES_PER_CHUNK), -2, 0)
+
+    found, outcome = lax.map(
+        lambda part: _forward(eqx.combine(part, common), settings), jax.tree.map(split, varying)
+    )
+
+    def join(x):
+        x = jnp.moveaxis(x, 0, -2)
+        return x.reshape(*x.shape[:-2], -1)[..., :n]
+
+    return jax.tree.map(join, (found, outcome))

@@ -1,0 +1,211 @@
+"""From checked actor specifications to the arrays and index tables of a model."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..contact.params import ColliderType, ContactParams
+from ..geometry.mesh import TriMesh
+from ..geometry.quadrature import RULES, SurfaceSamples, sample_surface
+from ..geometry.shapes import AbstractShape, Box, Plane, Sphere, size_of, unit_surface
+from ..math import rotation
+from .model import BodyInfo, ContactGroup, Model
+from .state import State
+from .static_array import StaticArray
+
+_SHAPE_NAMES = {Plane: "plane", Sphere: "sphere", Box: "box", TriMesh: "mesh"}
+
+
+@dataclasses.dataclass(frozen=True)
+class RigidSpec:
+    """One rigid actor as it was asked for, checked."""
+
+    name: str
+    shape: AbstractShape
+    static: bool
+    position: np.ndarray
+    quaternion: np.ndarray
+    linear_velocity: np.ndarray
+    angular_velocity: np.ndarray
+    contact: ContactParams
+    collider: ColliderType
+    quadrature: str
+    subdivisions: int
+    layer: str
+    gravity_scale: float
+    newton_euler: bool
+    mass_properties: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+
+    def check_quadrature(self) -> None:
+        if self.quadrature not in RULES:
+            raise ValueError(
+                f"actor {self.name!r}: quadrature {self.quadrature!r} is unknown; choose one of {', '.join(RULES)}"
+            )
+        if self.subdivisions != int(self.subdivisions) or self.subdivisions < 0:
+            raise ValueError(f"actor {self.name!r}: subdivisions must be a whole number >= 0; got {self.subdivisions}")
+
+    def unit_vertices_and_size(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Vertices at unit size, triangles, and the size that multiplies the vertices axis by axis."""
+        if isinstance(self.shape, TriMesh):
+            return np.asarray(self.shape.vertices), self.shape.triangles, np.ones(3)
+        if isinstance(self.shape, Plane):
+            return np.zeros((0, 3)), np.zeros((0, 3), np.int32), np.ones(3)
+        unit = unit_surface(type(self.shape), int(self.subdivisions))
+        return np.asarray(unit.vertices), unit.triangles, np.asarray(size_of(self.shape))
+
+
+def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[Model, State]:
+    """Model and initial state of a list of actors, in `dtype`."""
+    dynamic = [s for s in specs if not s.static]
+    static = [s for s in specs if s.static]
+    ordered = dynamic + static
+    surfaces = {s.name: s.unit_vertices_and_size() for s in ordered}
+
+    buckets, samples = _sample_buckets(dynamic, surfaces)
+    colliders, collider_rows, centers = _colliders(ordered, surfaces)
+    infos = []
+    for spec in specs:
+        vertices, triangles, _ = surfaces[spec.name]
+        bucket, bucket_row = buckets.get(spec.name, (-1, -1))
+        infos.append(
+            BodyInfo(
+                name=spec.name,
+                row=(static if spec.static else dynamic).index(spec),
+                static=spec.static,
+                shape=_SHAPE_NAMES[type(spec.shape)],
+                layer=spec.layer,
+                collider=spec.collider,
+                collider_row=collider_rows.get(spec.name, -1),
+                unit_vertices=StaticArray(vertices),
+                triangles=StaticArray(triangles),
+                quadrature=spec.quadrature,
+                bucket=bucket,
+                bucket_row=bucket_row,
+                newton_euler=spec.newton_euler,
+            )
+        )
+    mass = [s.mass_properties for s in dynamic]
+
+    model = Model(
+        gravity=gravity,
+        mass=np.array([m[0] for m in mass]),
+        center_of_mass=_columns([m[1] for m in mass], 3),
+        gravity_scale=np.array([s.gravity_scale for s in dynamic]),
+        moment_of_inertia=_columns([m[2] for m in mass], 6),
+        size=_columns([surfaces[s.name][2] for s in ordered], 3),
+        contact=_stack_contact([s.contact for s in ordered]),
+        samples=samples,
+        colliders=colliders,
+        collider_center=_columns([centers.get(s.name, np.zeros(3)) for s in ordered], 3),
+        bodies=tuple(infos),
+        groups=_groups(dynamic, static, {i.name: i for i in infos}),
+    )
+    return (
+        jax.tree.map(lambda x: jnp.asarray(x, dtype), model),
+        _initial_state(dynamic, static, dtype),
+    )
+
+
+def _columns(rows: list[np.ndarray], size: int) -> np.ndarray:
+    return np.stack(rows, axis=-1) if rows else np.zeros((size, 0))
+
+
+def _stack_contact(params: list[ContactParams]) -> ContactParams:
+    fields = [f.name for f in dataclasses.fields(ContactParams) if f.name != "friction_with_collider_normal"]
+    return ContactParams(**{f: np.array([float(getattr(p, f)) for p in params]) for f in fields})
+
+
+def _sample_buckets(dynamic: list[RigidSpec], surfaces):
+    """Samples of all colliding bodies, in arrays of like length, so that padding wastes less than half."""
+    sampled = {}
+    for spec in dynamic:
+        vertices, triangles, size = surfaces[spec.name]
+        sampled[spec.name] = sample_surface(vertices * size, triangles, RULES[spec.quadrature])
+    place, groups = {}, {}
+    for name, s in sampled.items():
+        groups.setdefault(int(np.ceil(np.log2(s.weight.shape[-1]))), []).append(name)
+    stacked = []
+    for bucket, key in enumerate(sorted(groups)):
+        names = groups[key]
+        longest = max(sampled[n].weight.shape[-1] for n in names)
+        place |= {n: (bucket, row) for row, n in enumerate(names)}
+        stacked.append(jax.tree.map(lambda *x: np.stack(x, -1), *(pad_samples(sampled[n], longest) for n in names)))
+    return place, tuple(stacked)
+
+
+def pad_samples(samples: SurfaceSamples, length: int) -> SurfaceSamples:
+    """Samples filled up with ones of no weight."""
+    return jax.tree.map(
+        lambda x: jnp.concatenate([x, jnp.zeros((*x.shape[:-1], length - x.shape[-1]), x.dtype)], -1), samples
+    )
+
+
+def _colliders(ordered: list[RigidSpec], surfaces):
+    """Collider shapes stacked per kind, each actor's row, and the colliders' centres in the root frames."""
+    found: dict[str, list[AbstractShape]] = {}
+    rows, centers = {}, {}
+    for spec in ordered:
+        shape = spec.shape
+        if spec.collider in (ColliderType.NONE, ColliderType.SDF):
+            continue
+        if spec.collider in (ColliderType.BOX, ColliderType.SPHERE):
+            vertices, _, size = surfaces[spec.name]
+            low, high = (vertices * size).min(0), (vertices * size).max(0)
+            centers[spec.name] = (low + high) / 2
+            half = (high - low) / 2
+            if not isinstance(shape, Sphere if spec.collider is ColliderType.SPHERE else Box):
+                shape = Box(half) if spec.collider is ColliderType.BOX else Sphere(half.max())
+        kind = found.setdefault(spec.collider.value, [])
+        rows[spec.name] = len(kind)
+        kind.append(shape)
+    return {k: jax.tree.map(lambda *x: jnp.stack(x, -1), *v) for k, v in found.items()}, rows, centers
+
+
+def _groups(dynamic: list[RigidSpec], static: list[RigidSpec], infos: dict[str, BodyInfo]) -> tuple[ContactGroup, ...]:
+    pairs: dict[tuple[ColliderType, int], list[tuple[RigidSpec, RigidSpec]]] = {}
+    for a in dynamic:
+        for b in static:
+            if b.collider is not ColliderType.NONE:
+                pairs.setdefault((b.collider, infos[a.name].bucket), []).append((a, b))
+    groups = []
+    for kind, bucket in sorted(pairs, key=lambda k: (k[0].value, k[1])):
+        members = pairs[kind, bucket]
+        colliding, collider = [infos[a.name] for a, _ in members], [infos[b.name] for _, b in members]
+        groups.append(
+            ContactGroup(
+                kind=kind,
+                bucket=bucket,
+                bucket_row=StaticArray(np.array([i.bucket_row for i in colliding])),
+                body_A=StaticArray(np.array([i.row for i in colliding])),
+                collider_row=StaticArray(np.array([i.collider_row for i in collider])),
+                body_B=StaticArray(np.array([len(dynamic) + i.row for i in collider])),
+                static_collider=True,
+                with_collider_normal=StaticArray(np.array([b.contact.friction_with_collider_normal for _, b in members])),
+                padded=StaticArray(np.array([i.collider is ColliderType.NONE for i in colliding])),
+            )
+        )
+    return tuple(groups)
+
+
+def _initial_state(dynamic: list[RigidSpec], static: list[RigidSpec], dtype) -> State:
+    q = [
+        [*(s.position + np.asarray(rotation.rotate(s.quaternion, s.mass_properties[1]))), *s.quaternion]
+        for s in dynamic
+    ]
+    v = [[*s.linear_velocity, *s.angular_velocity] for s in dynamic]
+    position = jnp.asarray(_columns([s.position for s in static], 3), dtype)
+    quaternion = jnp.asarray(_columns([s.quaternion for s in static], 4), dtype)
+    return State(
+        q=jnp.asarray(np.reshape(q, -1), dtype),
+        v=jnp.asarray(np.reshape(v, -1), dtype),
+        symmetric_rate=jnp.zeros((6, len(dynamic)), dtype),
+        history=jnp.zeros(len(dynamic), jnp.int32),
+        static_position=position,
+        static_quaternion=quaternion,
+        static_position_before=position,
+        static_quaternion_before=quaternion,
+        step_count=jnp.zeros((), jnp.int32),
+        time=jnp.zeros((), dtype),
+    )

@@ -1,0 +1,118 @@
+"""The compiled form of a scene: static topology, and an array leaf for every physical number."""
+
+import dataclasses
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..contact.params import ColliderType, ContactParams
+from ..geometry.quadrature import SurfaceSamples
+from ..geometry.shapes import AbstractShape
+from .static_array import StaticArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Actor:
+    """Handle of an actor of a scene: what `Scene.add_*` returns and every query takes."""
+
+    name: str
+    index: int  # in the order of creation
+
+
+@dataclasses.dataclass(frozen=True)
+class BodyInfo:
+    """Static description of one body.
+
+    `row` is its place among the dynamic bodies, or among the static ones; every per-body leaf of a model holds the
+    dynamic bodies first and the static ones after them.
+    """
+
+    name: str
+    row: int
+    static: bool
+    shape: str  # "plane", "sphere", "box" or "mesh"
+    layer: str
+    collider: ColliderType  # as resolved from AUTO
+    collider_row: int  # among the colliders of that kind; -1 without one
+    unit_vertices: StaticArray  # (v, 3) times the size leaf gives the surface in the root frame
+    triangles: StaticArray  # (f, 3)
+    quadrature: str
+    bucket: int  # sample bucket; -1 for a body that owns no samples
+    bucket_row: int
+    newton_euler: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ContactGroup:
+    """Which samples meet which colliders of one kind. One vectorised kernel serves the whole group."""
+
+    kind: ColliderType
+    bucket: int
+    bucket_row: StaticArray  # (p,) of the colliding bodies in their bucket
+    body_A: StaticArray  # (p,) dynamic row of the colliding bodies
+    collider_row: StaticArray  # (p,)
+    body_B: StaticArray  # (p,) among all bodies
+    static_collider: bool
+    with_collider_normal: StaticArray  # (p,) bool
+    padded: StaticArray  # (p,) bool
+
+
+class Model(eqx.Module):
+    """A scene as arrays. Immutable; change a number with `replace`, `resize` or `scale_mass`.
+
+    Leaves are component first, then body: `center_of_mass[:, i]` belongs to body `i`. Under `vmap` over models every
+    leaf gains an axis and nothing is rebuilt.
+    """
+
+    gravity: Float[Array, "3"]  # [m/s^2]
+    mass: Float[Array, "nb"]  # [kg], dynamic bodies
+    center_of_mass: Float[Array, "3 nb"]  # [m], in the root frame
+    gravity_scale: Float[Array, "nb"]  # share of gravity that acts on the body: 1 or 0
+    moment_of_inertia: Float[Array, "6 nb"]  # about the COM, root axes, [ixx, ixy, ixz, iyy, iyz, izz] [kg m^2]
+    size: Float[Array, "3 nall"]  # half extents, radius or scale per axis
+    contact: ContactParams  # leaves (nall,)
+    samples: tuple[SurfaceSamples, ...]  # per bucket, leaves (..., samples, bodies), in the root frame
+    colliders: dict[str, AbstractShape]  # per kind, leaves (..., n)
+    collider_center: Float[Array, "3 nall"]  # of the collider in the root frame [m]
+    bodies: tuple[BodyInfo, ...] = eqx.field(static=True)  # in the order of creation
+    groups: tuple[ContactGroup, ...] = eqx.field(static=True)
+
+    @property
+    def dynamic(self) -> tuple[BodyInfo, ...]:
+        return tuple(b for b in self.bodies if not b.static)
+
+    @property
+    def n_dynamic(self) -> int:
+        return sum(not b.static for b in self.bodies)
+
+    @property
+    def n_static(self) -> int:
+        return sum(b.static for b in self.bodies)
+
+    @property
+    def nq(self) -> int:
+        """Configuration numbers: COM position and quaternion xyzw per free body."""
+        return 7 * self.n_dynamic
+
+    @property
+    def nv(self) -> int:
+        """Velocity numbers: linear and angular velocity per free body."""
+        return 6 * self.n_dynamic
+
+    @property
+    def newton_euler(self) -> np.ndarray:
+        return np.array([b.newton_euler for b in self.dynamic], dtype=bool)
+
+    def body(self, actor: "Actor | str") -> BodyInfo:
+        """The body of a handle or name. ValueError for an actor of another scene."""
+        name = actor if isinstance(actor, str) else actor.name
+        for i, info in enumerate(self.bodies):
+            if info.name == name and (isinstance(actor, str) or actor.index == i):
+                return info
+        known = ", ".join(repr(b.name) for b in self.bodies) or "none"
+        raise ValueError(f"no actor {actor!r} in this model; it has {known}: use the handle its own Scene returned")
+
+    def column(self, info: BodyInfo) -> int:
+        """The body's place in leaves that hold all bodies."""
+        return info.row + (self.n_dynamic if info.static else 0)

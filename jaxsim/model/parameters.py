@@ -1,0 +1,197 @@
+"""The one way to read and change a model's numbers by name."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..contact.params import ContactParams
+from ..geometry.mass import check_mass_properties, inertia_matrix, inertia_six
+from ..geometry.quadrature import RULES, sample_surface
+from .compile import pad_samples
+from .model import Actor, BodyInfo, Model
+
+_BODY_FIELDS = ("mass", "center_of_mass", "moment_of_inertia", "gravity_scale")
+_CONTACT_FIELDS = tuple(
+    f.name for f in dataclasses.fields(ContactParams) if f.name != "friction_with_collider_normal"
+)
+_SIZE_FIELDS = {"box": "half_extents", "sphere": "radius", "mesh": "scale"}
+
+
+def get(model: Model, actor: Actor | str | None, name: str) -> Array:
+    """A parameter by name: of an actor, or of the world (`"gravity"`) with actor None.
+
+    Names: mass, center_of_mass, moment_of_inertia, gravity_scale; every field of `ContactParams`; half_extents of a
+    box, radius of a sphere, scale of a mesh; normal and offset of a plane.
+
+    Raises:
+        ValueError: the actor has no such parameter; the message lists those it has.
+    """
+    if actor is None:
+        _known("world", name, ("gravity",))
+        return model.gravity
+    body = model.body(actor)
+    _known(body.name, name, (*_names(body), *_derived(body)))
+    if name in _CONTACT_FIELDS:
+        return getattr(model.contact, name)[model.column(body)]
+    if name in _BODY_FIELDS:
+        return getattr(model, name)[..., body.row]
+    if body.shape == "plane":
+        return getattr(model.colliders["plane"], name)[..., body.collider_row]
+    size = model.size[:, model.column(body)]
+    return size[0] if name == "radius" else size
+
+
+def replace(model: Model, actor: Actor | str | None = None, **values) -> Model:
+    """The model with parameters changed, by the names of `get`; traced and differentiable.
+
+    Nothing else follows from a changed number: see `scale_mass` for mass with inertia and `resize` for sizes.
+
+    Raises:
+        ValueError: an unknown name (the message lists the known ones), a wrong shape, or, outside compiled code, a
+            value that no body can have.
+    """
+    if actor is None:
+        for name in values:
+            _known("world", name, ("gravity",))
+        return eqx.tree_at(lambda m: m.gravity, model, _fitting("world", "gravity", values["gravity"], model.gravity))
+    body = model.body(actor)
+    for name, value in values.items():
+        if name in _derived(body):
+            raise ValueError(f"actor {body.name!r}: {name} is changed with resize, which recomputes what follows from it")
+        _known(body.name, name, _names(body))
+        value = _fitting(body.name, name, value, get(model, body.name, name))
+        model = eqx.tree_at(lambda m, n=name: _leaf(m, body, n)[0], model, _set(model, body, name, value))
+    if not body.static and any(n in _BODY_FIELDS for n in values):
+        _check_mass(model, body)
+    return model
+
+
+def scale_mass(model: Model, actor: Actor | str, factor: float | Float[Array, ""]) -> Model:
+    """The model with an actor's mass and inertia times `factor` (as a change of density does)."""
+    body = model.body(actor)
+    if body.static:
+        raise ValueError(f"actor {body.name!r}: a static actor has no mass to scale")
+    factor = jnp.asarray(factor, model.mass.dtype)
+    model = eqx.tree_at(
+        lambda m: (m.mass, m.moment_of_inertia),
+        model,
+        (
+            model.mass.at[body.row].multiply(factor),
+            model.moment_of_inertia.at[:, body.row].multiply(factor),
+        ),
+    )
+    _check_mass(model, body)
+    return model
+
+
+def resize(model: Model, actor: Actor | str, **size) -> Model:
+    """The model with an actor of another size, at the same density: `half_extents=`, `radius=` or `scale=`.
+
+    Surface samples, mass, centre of mass, inertia and the actor's own collider follow; traced and differentiable.
+    `scale` of a mesh is relative to the mesh as it was added.
+
+    Raises:
+        ValueError: not the size of this actor's shape, a wrong shape, or a value that is not positive.
+    """
+    body = model.body(actor)
+    field = _SIZE_FIELDS.get(body.shape)
+    if field is None or set(size) != {field}:
+        known = f"it takes {field}=" if field else "a plane has no size"
+        raise ValueError(f"actor {body.name!r}: resize got {', '.join(size) or 'nothing'}; {known}")
+    value = jnp.asarray(size[field], model.size.dtype)
+    if value.shape not in ((), (3,)) or (field == "radius" and value.shape) or (field == "half_extents" and not value.shape):
+        raise ValueError(f"actor {body.name!r}: {field} has the wrong shape {value.shape}")
+    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+        raise ValueError(f"actor {body.name!r}: {field} must be positive and finite [m]; got {size[field]}")
+    value = jnp.broadcast_to(value, (3,))
+    column = model.column(body)
+    ratio = value / model.size[:, column]
+    model = eqx.tree_at(
+        lambda m: (m.size, m.collider_center),
+        model,
+        (model.size.at[:, column].set(value), model.collider_center.at[:, column].multiply(ratio)),
+    )
+    if body.collider_row >= 0:
+        model = _resize_collider(model, body, ratio)
+    return model if body.static else _resize_dynamic(model, body, value, ratio)
+
+
+def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> Model:
+    kind = body.collider.value
+    # An inscribing sphere follows the axis along which it grows least surprisingly: all ratios are equal for spheres.
+    factor = ratio if kind == "box" else jnp.max(ratio)
+    shape = jax.tree.map(lambda x: x.at[..., body.collider_row].multiply(factor), model.colliders[kind])
+    return eqx.tree_at(lambda m: m.colliders[kind], model, shape)
+
+
+def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio: Float[Array, "3"]) -> Model:
+    vertices = jnp.asarray(body.unit_vertices.array, size.dtype) * size[None]
+    samples = sample_surface(vertices, body.triangles.array, RULES[body.quadrature])
+    stack = model.samples[body.bucket]
+    samples = pad_samples(samples, stack.weight.shape[0])
+    stack = jax.tree.map(lambda all_, one: all_.at[..., body.bucket_row].set(one), stack, samples)
+    volume = jnp.prod(ratio)
+    # Stretching the axes maps the second-moment matrix by the same stretch on both sides.
+    inertia = inertia_matrix(model.moment_of_inertia[:, body.row])
+    eye = jnp.eye(3, dtype=size.dtype)
+    moment = 0.5 * jnp.trace(inertia) * eye - inertia
+    moment = volume * ratio[:, None] * moment * ratio[None, :]
+    return eqx.tree_at(
+        lambda m: (m.samples[body.bucket], m.mass, m.center_of_mass, m.moment_of_inertia),
+        model,
+        (
+            stack,
+            model.mass.at[body.row].multiply(volume),
+            model.center_of_mass.at[:, body.row].multiply(ratio),
+            model.moment_of_inertia.at[:, body.row].set(inertia_six(jnp.trace(moment) * eye - moment)),
+        ),
+    )
+
+
+def _names(body: BodyInfo) -> tuple[str, ...]:
+    own = ("normal", "offset") if body.shape == "plane" else ()
+    return (*(() if body.static else _BODY_FIELDS), *_CONTACT_FIELDS, *own)
+
+
+def _derived(body: BodyInfo) -> tuple[str, ...]:
+    return (_SIZE_FIELDS[body.shape],) if body.shape in _SIZE_FIELDS else ()
+
+
+def _known(who: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise ValueError(f"actor {who!r}: no parameter named {name!r}; known are {', '.join(known)}")
+
+
+def _leaf(model: Model, body: BodyInfo, name: str) -> tuple[Array, tuple]:
+    """The leaf that holds a parameter, and the index of the actor's share."""
+    if name in _CONTACT_FIELDS:
+        return getattr(model.contact, name), (model.column(body),)
+    if name in _BODY_FIELDS:
+        return getattr(model, name), (..., body.row)
+    return getattr(model.colliders["plane"], name), (..., body.collider_row)
+
+
+def _set(model: Model, body: BodyInfo, name: str, value: Array) -> Array:
+    leaf, index = _leaf(model, body, name)
+    return leaf.at[index].set(value)
+
+
+def _fitting(who: str, name: str, value, like: Array) -> Array:
+    value = jnp.asarray(value, like.dtype)
+    if value.shape != like.shape:
+        raise ValueError(f"actor {who!r}: {name} must have shape {like.shape}; got {value.shape}")
+    if name == "normal":
+        value = value / jnp.linalg.norm(value)
+    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value)):
+        raise ValueError(f"actor {who!r}: {name} must be finite; got {value}")
+    return value
+
+
+def _check_mass(model: Model, body: BodyInfo) -> None:
+    properties = [getattr(model, n)[..., body.row] for n in ("mass", "center_of_mass", "moment_of_inertia")]
+    if not any(isinstance(p, jax.core.Tracer) for p in properties):
+        check_mass_properties(body.name, *(np.asarray(p, float) for p in properties))

@@ -1,0 +1,1 @@
+"""What can be read off a step: contact points, forces and distances."""

@@ -1,0 +1,1 @@
+"""Solvers of nonlinear and linear equations. They know functions and arrays, no physics."""

@@ -1,0 +1,77 @@
+"""Triangulations of the primitives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.geometry.index_table import IndexTable
+from jaxsim.geometry.shapes import Box, Plane, Sphere, size_of, surface_of, unit_surface
+from jaxsim.geometry.surface import boundary_edges
+
+
+@pytest.mark.parametrize(
+    "kind, subdivisions, triangles",
+    [(Box, 0, 12), (Box, 1, 48), (Box, 5, 432), (Sphere, 0, 320), (Sphere, 1, 1280)],
+)
+def test_surfaces_are_closed_wound_outwards_and_as_fine_as_asked(kind, subdivisions, triangles):
+    surface = unit_surface(kind, subdivisions)
+    assert surface.triangles.shape == (triangles, 3)
+    assert len(boundary_edges(surface.triangles)) == 0
+    assert np.all(np.linalg.det(surface.vertices[surface.triangles]) > 0)
+    assert len(np.unique(surface.vertices.round(12), axis=0)) == len(surface.vertices) == triangles // 2 + 2  # Euler
+
+
+def test_sphere_vertices_lie_on_the_sphere_and_box_vertices_on_the_box():
+    np.testing.assert_allclose(np.linalg.norm(unit_surface(Sphere).vertices, axis=1), 1.0, rtol=1e-15)
+    assert np.all(np.abs(unit_surface(Box, 2).vertices).max(axis=1) == 1.0)
+
+
+@pytest.mark.parametrize("shape", [Box((0.1, 0.2, 0.3)), Sphere(0.5)])
+def test_a_surface_is_the_unit_surface_times_the_size(shape):
+    surface = surface_of(shape, 1)
+    np.testing.assert_array_equal(surface.vertices, unit_surface(type(shape), 1).vertices * np.array(size_of(shape)))
+
+
+def test_vertices_are_differentiable_in_the_size_and_keep_its_precision(dtype):
+    area = lambda r: jnp.sum(surface_of(Sphere(r)).vertices ** 2)  # 162 r^2
+    gradient = jax.grad(area)(jnp.asarray(2.0, dtype))
+    assert gradient.dtype == dtype
+    np.testing.assert_allclose(gradient, 2 * 162 * 2.0, rtol=1e-5)
+
+
+def test_size_of_keeps_trailing_axes():
+    assert size_of(Sphere(np.ones((4, 2)))).shape == (3, 4, 2)
+
+
+def test_a_plane_has_no_samples():
+    with pytest.raises(ValueError, match="must be static"):
+        surface_of(Plane())
+    with pytest.raises(ValueError, match="must be static"):
+        size_of(Plane())
+
+
+def test_negative_subdivisions_are_refused():
+    with pytest.raises(ValueError, match="subdivisions"):
+        surface_of(Box((1, 1, 1)), -1)
+
+
+def test_missing_and_turned_triangles_show_as_boundary():
+    triangles = unit_surface(Box).triangles
+    assert len(boundary_edges(triangles[1:])) == 3
+    assert len(boundary_edges(np.concatenate([triangles[1:], triangles[:1, ::-1]]))) == 3
+
+
+def test_equal_surfaces_do_not_retrace():
+    traces = []
+    count = jax.jit(lambda surface: (traces.append(1), surface.vertices.sum())[1])
+    for size in (1.0, 2.0):
+        count(surface_of(Box((size, size, size))))
+    assert len(traces) == 1
+
+
+def test_index_tables_compare_by_content_and_cannot_be_changed():
+    a, b = IndexTable(np.array([[0, 1, 2]])), IndexTable(np.array([[0, 1, 2]]))
+    assert a == b and hash(a) == hash(b) and a != IndexTable(np.array([[0, 2, 1]]))
+    with pytest.raises(ValueError):
+        a.array[0] = 1
