@@ -30,7 +30,8 @@ FLOORS = (
     ("cli", "__main__"),
 )
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-NEIGHBOURS = {("rollout", "step"), ("rollout", "trajectory"), ("__main__", "cli")}  # on one floor, and still a user of the other
+# On one floor, and still a user of the other:
+NEIGHBOURS = {("rollout", "step"), ("rollout", "trajectory"), ("__main__", "cli")}
 CORE = {"jax", "jaxlib", "numpy", "equinox", "jaxtyping", "optax", "chex"}
 DISTRIBUTION_OF = {"igl": "libigl", "collada": "pycollada", "PIL": "pillow", "jaxlib": "jax"}
 HOST = {"IPython"}  # there whenever a notebook asks for what needs it

@@ -4,14 +4,16 @@ Written for one sample and broadcasting over any shape. All vectors are in the c
 Physics 1.0.1, `contact_utils.h` and `activations.h`.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..math.kernel import kernel
 from ..math.safe import safe_divide
-from ..math.vector import Component, Mat3, Vec3, add_to_diagonal, dot, norm, outer, select
+from ..math.vector import Component, Vec3, dot, norm, select
 from .params import FrictionModel, PairParams
 
 
@@ -70,6 +72,7 @@ def friction_potential(r: Component, eps: Component, model: FrictionModel) -> Co
     return jnp.sqrt(r * r + eps * eps / 4) - eps / 2
 
 
+@partial(kernel, static_argnums=2)
 def friction_slope(r: Component, eps: Component, model: FrictionModel) -> Slip:
     """f'/r and f'' of `friction_potential`, regular at zero slip (both are 2/eps there)."""
     if model is FrictionModel.C1_REGULARIZED:
@@ -103,13 +106,10 @@ class Load(NamedTuple):
     friction: Slip
 
 
-class Response(NamedTuple):
-    """Traction on A [Pa] and a symmetric positive approximation of minus its derivative [Pa/m]."""
-
-    traction: Vec3
-    stiffness: Mat3
+SixOf = tuple[Component, ...]  # components xx, xy, xz, yy, yz, zz of a symmetric matrix
 
 
+@kernel
 def penalty_pressure(gap: Component, pair: PairParams) -> tuple[Component, Component]:
     """Pressure along the distance gradient [Pa] and its (Gauss-Newton) stiffness [Pa/m]; zero beyond the threshold."""
     ramp = poly_relu(pair.threshold - pair.smoothing_half_distance - gap, pair.smoothing_half_distance)
@@ -123,6 +123,7 @@ def fade(alignment: Component, pair: PairParams) -> Component:
     return jnp.where(m > -1.0, (m - alignment) / jnp.where(m > -1.0, m + 1.0, 1.0), 1.0)
 
 
+@kernel
 def friction_normal(sample: SampleGeometry, with_collider_normal: Bool[Array, "*b"]) -> Vec3:
     """Unit normal of the friction plane: the collider's, or the sample's where asked for or where there is no other."""
     length = norm(sample.gradient)
@@ -150,7 +151,7 @@ def dissipation_load(
         h: stage length [s].
     """
     reference = start if options.explicit_normals else now
-    alignment = dot(reference.gradient, reference.normal_A)
+    alignment = _dot(reference.gradient, reference.normal_A)
     active = now.gap <= pair.threshold
     if options.explicit_normals:
         # What touched at the stage start keeps counting, so that the residual stays continuous over the iterates.
@@ -166,41 +167,76 @@ def dissipation_load(
     if options.fade_friction:
         pressure = pressure * fade(alignment, pair)
     normal = friction_normal(reference, with_collider_normal)
-    approach = dot(displacement, normal)
-    slip = displacement - normal * approach
-    friction = friction_slope(norm(slip), pair.friction_falloff_vel * h, options.friction_model)
+    approach = _dot(displacement, normal)
+    slip = _tangential(displacement, normal, approach)
+    friction = friction_slope(_norm(slip), pair.friction_falloff_vel * h, options.friction_model)
     return Load(jnp.where(active, pressure, 0.0), normal, active, slip, approach, friction)
+
+
+_dot, _norm = kernel(dot), kernel(norm)
+
+
+@kernel
+def _tangential(displacement: Vec3, normal: Vec3, approach: Component) -> Vec3:
+    return displacement - normal * approach
 
 
 def traction(now: SampleGeometry, load: Load, pair: PairParams, h: Component) -> Vec3:
     """Force per area on A [Pa]. This is the residual's own law: its derivative is left to autodiff."""
     pressure, _ = penalty_pressure(now.gap, pair)
-    pressure = jnp.where(load.active, pressure, 0.0)
+    rates = _friction_rates(load, pair, h)
+    return _traction(now.gradient, load, jnp.where(load.active, pressure, 0.0), *rates)
+
+
+@kernel
+def _friction_rates(load: Load, pair: PairParams, h: Component) -> tuple[Component, Component]:
+    """Tangential and normal damping of the load [Pa/m]."""
     tangential = pair.coulomb_friction_coefficient * load.friction.slope_over_slip + (
         pair.viscous_friction_coefficient / h
     )
-    normal = pair.normal_viscous_damping_coefficient / h * load.approach
-    return now.gradient * pressure - (load.slip * tangential + load.normal * normal) * load.pressure
+    return load.pressure * tangential, load.pressure * (pair.normal_viscous_damping_coefficient / h)
 
 
-def stiffness(now: SampleGeometry, load: Load, pair: PairParams, h: Component, fitted: Bool[Array, "*b"]) -> Mat3:
-    """Symmetric positive approximation of minus the traction's derivative [Pa/m], for the forward solver.
+@kernel
+def _traction(gradient: Vec3, load: Load, pressure: Component, tangential: Component, normal: Component) -> Vec3:
+    return gradient * pressure - load.slip * tangential - load.normal * (normal * load.approach)
 
-    The derivatives of load, friction plane and distance gradient are dropped. `fitted` takes the secant f'/r of the
-    friction for its tangent f'' along the slip, which is stiffer and safer far from the solution.
+
+def stiffness(now: SampleGeometry, load: Load, pair: PairParams, h: Component, fitted: Bool[Array, "*b"]) -> SixOf:
+    """Symmetric positive approximation of minus the traction's derivative [Pa/m], `[xx, xy, xz, yy, yz, zz]`.
+
+    For the forward solver only: the derivatives of load, friction plane and distance gradient are dropped. `fitted`
+    takes the secant f'/r of the friction for its tangent f'' along the slip, which is stiffer and safer far from the
+    solution.
     """
-    _, normal_stiffness = penalty_pressure(now.gap, pair)
-    normal_stiffness = jnp.where(load.active, normal_stiffness, 0.0)
-    secant = pair.coulomb_friction_coefficient * load.friction.slope_over_slip
-    tangent = pair.coulomb_friction_coefficient * load.friction.curvature
-    tangential = load.pressure * (secant + pair.viscous_friction_coefficient / h)
-    damping = load.pressure * (pair.normal_viscous_damping_coefficient / h)
+    _, pressing = penalty_pressure(now.gap, pair)
+    tangential, damping = _friction_rates(load, pair, h)
+    return _stiffness(
+        now.gradient,
+        load,
+        jnp.where(load.active, pressing, 0.0),
+        tangential,
+        damping,
+        _softening(load, pair, fitted),
+    )
+
+
+@kernel
+def _softening(load: Load, pair: PairParams, fitted: Bool[Array, "*b"]) -> Component:
+    """How much less stiff friction is along the slip than across it, over the squared slip [Pa/m^3]."""
     slip_sq = dot(load.slip, load.slip)
     moving = ~fitted & (slip_sq > 1e-22)
-    along_slip = jnp.where(moving, load.pressure * (tangent - secant) / jnp.where(moving, slip_sq, 1.0), 0.0)
-    return add_to_diagonal(
-        outer(now.gradient, now.gradient * normal_stiffness)
-        + outer(load.normal, load.normal * (damping - tangential))
-        + outer(load.slip, load.slip * along_slip),
-        tangential,
+    less = load.friction.curvature - load.friction.slope_over_slip
+    scale = pair.coulomb_friction_coefficient * load.pressure / jnp.where(moving, slip_sq, 1.0)
+    return jnp.where(moving, scale * less, 0.0)
+
+
+@kernel
+def _stiffness(
+    gradient: Vec3, load: Load, pressing: Component, tangential: Component, damping: Component, softening: Component
+) -> SixOf:
+    terms = [(gradient, pressing), (load.normal, damping - tangential), (load.slip, softening)]
+    xx, xy, xz, yy, yz, zz = (
+        sum(getattr(v, i) * getattr(v, j) * scale for v, scale in terms) for i, j in ("xx", "xy", "xz", "yy", "yz", "zz")
     )
+    return xx + tangential, xy, xz, yy + tangential, yz, zz + tangential

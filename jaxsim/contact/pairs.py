@@ -5,15 +5,18 @@ pair by one rigid relative motion. Displacements, not positions, enter the dissi
 far from the origin.
 """
 
-import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
 from typing import NamedTuple
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
 from ..geometry.shapes import AbstractShape, distance_and_gradient
+from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.vector import Component, Mat3, Vec3, cross
-from .law import ContactOptions, Load, SampleGeometry, dissipation_load, stiffness, traction
+from .law import ContactOptions, Load, SampleGeometry, SixOf, dissipation_load, stiffness, traction
 from .params import PairParams
 
 
@@ -49,6 +52,7 @@ class PairResponse(NamedTuple):
     point: Vec3  # in the collider's frame [m]
 
 
+@kernel
 def place_samples(
     shape: AbstractShape,
     position_A: Vec3,
@@ -68,6 +72,7 @@ def place_samples(
     return PairStart(shape, point, arm, normal, weight, params, with_collider_normal, start)
 
 
+@kernel
 def relative_motion(a: Placement, b: Placement) -> tuple[Vec3, Mat3]:
     """Motion of A as seen from B since the stage start, in B's stage-start axes.
 
@@ -82,21 +87,31 @@ def relative_motion(a: Placement, b: Placement) -> tuple[Vec3, Mat3]:
 
 def respond(pair: PairStart, u: Vec3, E: Mat3, h: Component, options: ContactOptions) -> PairResponse:
     """Distance, load and traction of every sample after the relative motion (u, E)."""
-    displacement = u + E @ pair.arm
-    arm = pair.arm + E @ pair.arm
-    point = pair.point + displacement
-    normal_A = pair.normal_A + E @ pair.normal_A
-    now = SampleGeometry(*distance_and_gradient(pair.shape, point), normal_A)
-    load = dissipation_load(
-        now, pair.start, displacement, pair.params, pair.with_collider_normal, h, options
-    )
-    return PairResponse(now, load, traction(now, load, pair.params, h), arm, point)
+    turned = _apply(E, pair.arm)
+    displacement = _add(u, turned)
+    point = _add(pair.point, displacement)
+    now = SampleGeometry(*_distance(pair.shape, point), _add(pair.normal_A, _apply(E, pair.normal_A)))
+    load = dissipation_load(now, pair.start, displacement, pair.params, pair.with_collider_normal, h, options)
+    return PairResponse(now, load, traction(now, load, pair.params, h), _add(pair.arm, turned), point)
+
+
+_distance = kernel(distance_and_gradient)
+
+
+@kernel
+def _apply(m: Mat3, v: Vec3) -> Vec3:
+    return m @ v
+
+
+@kernel
+def _add(a: Vec3, b: Vec3) -> Vec3:
+    return a + b
 
 
 def pair_wrench(pair: PairStart, response: PairResponse) -> tuple[Vec3, Vec3]:
     """Force [N] and torque about A's COM [N m] on A, per pair (1, pairs, worlds), in B's present axes."""
-    force = response.traction * pair.weight
-    return _sum_samples(force), _sum_samples(cross(response.arm, force))
+    force = _scaled(response.traction, pair.weight)
+    return _sum_samples((force, _cross(response.arm, force)))
 
 
 def pair_stiffness(
@@ -107,16 +122,35 @@ def pair_stiffness(
     With J = [1, -skew(arm)] and the sample stiffness H: (sum H, sum skew(arm) H, sum skew(arm) H skew(arm)^T), the
     translation block, the rotation-translation block and the rotation block.
     """
-    H = stiffness(response.now, response.load, pair.params, h, fitted) * pair.weight
-    r = response.arm
-    # Rows of skew(r) H are cross(r, column): H is symmetric, so its rows serve as its columns.
-    SH = Mat3(cross(r, H.r0), cross(r, H.r1), cross(r, H.r2)).T
-    SHS = Mat3(cross(r, SH.r0), cross(r, SH.r1), cross(r, SH.r2))
-    return _sum_samples(H), _sum_samples(SH), _sum_samples(SHS)
+    six = _scaled(stiffness(response.now, response.load, pair.params, h, fitted), pair.weight)
+    SH, SHS = _levers(six, response.arm)
+    six, SH, SHS = _sum_samples((six, SH, SHS))
+    return Mat3.symmetric(six), SH, Mat3.symmetric(SHS)
 
 
-def _sum_samples(x):
+@kernel
+def _scaled(tree, weight: Component):
+    return jax.tree.map(lambda x: x * weight, tree)
+
+
+_cross = kernel(cross)
+
+
+def _levers(six: SixOf, r: Vec3) -> tuple[Mat3, SixOf]:
+    """skew(r) H, and the six components of skew(r) H skew(r)^T."""
+    # Column j of skew(r) H is r x (column j of H), and H is symmetric.
+    columns = Mat3(*(_cross(r, row) for row in Mat3.symmetric(six).rows))
+    SH = columns.T
+    return SH, _outer_levers(SH, r)
+
+
+@kernel
+def _outer_levers(SH: Mat3, r: Vec3) -> SixOf:
+    a, b, c = (cross(r, row) for row in SH.rows)  # rows of skew(r) H skew(r)^T
+    return a.x, a.y, a.z, b.y, b.z, c.z
+
+
+@kernel
+def _sum_samples(tree):
     """Sum over the leading (sample) axis, which is kept: a leading-axis sum is the one XLA on CPU vectorises."""
-    if isinstance(x, Vec3):
-        return x.map(lambda c: jnp.sum(c, axis=0, keepdims=True))
-    return Mat3(_sum_samples(x.r0), _sum_samples(x.r1), _sum_samples(x.r2))
+    return jax.tree.map(lambda x: jnp.sum(x, axis=0, keepdims=True), tree)

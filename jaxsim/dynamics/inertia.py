@@ -6,6 +6,7 @@ All quantities are in world axes; a rotation is D R0 with R0 the stage start. So
 
 import jax.numpy as jnp
 
+from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.safe import safe_sqrt
 from ..math.symmetric import shift_to_positive
@@ -49,6 +50,7 @@ def merit_residual(turn: Quaternion, predicted: Mat3, second_moment_W: Mat3, h: 
     return axial(M) * (2.0 / (h * h))
 
 
+@kernel
 def _merit_matrix(turn: Quaternion, predicted: Mat3, J: Mat3) -> Mat3:
     """h^2 times -M, less the symmetric J: D J P^T - J with D = 1 + E and P = 1 + G."""
     E, G = turn.minus_identity(), predicted
@@ -56,6 +58,7 @@ def _merit_matrix(turn: Quaternion, predicted: Mat3, J: Mat3) -> Mat3:
     return E @ J + JGt + E @ JGt
 
 
+@kernel
 def merit_stiffness(turn: Quaternion, predicted: Mat3, second_moment_W: Mat3, h: Component) -> Mat3:
     """Positive approximation of the merit's second derivative [N m]: sym(M) - tr(M), lifted to be positive."""
     M = second_moment_W + _merit_matrix(turn, predicted, second_moment_W)
@@ -64,6 +67,7 @@ def merit_stiffness(turn: Quaternion, predicted: Mat3, second_moment_W: Mat3, h:
     return shift_to_positive(hessian, jnp.finfo(h.dtype).eps * trace(second_moment_W)) * (1.0 / (h * h))
 
 
+@kernel
 def newton_euler_residual(
     turn: Quaternion, start_angular_velocity: Vec3, inertia_W0: Mat3, h: Component
 ) -> Vec3:
@@ -73,6 +77,7 @@ def newton_euler_residual(
     return inertia @ ((w - start_angular_velocity) * (1.0 / h)) + cross(w, inertia @ w)
 
 
+@kernel
 def rotate_tensor(rotation: Quaternion, tensor: Mat3) -> Mat3:
     """R T R^T."""
     R = rotation.matrix()

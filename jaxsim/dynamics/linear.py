@@ -5,8 +5,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..math.dense import factor_lu, solve_ldlt, solve_lu
+from ..math.kernel import kernel
 
 
+@kernel
 def newton_direction(lower, r: Float[Array, "6 nb w"]) -> Float[Array, "6 nb w"]:
     """d with A d = r for the symmetric positive blocks that `assemble` gives as lower triangles."""
     return jnp.stack(solve_ldlt(lower, list(r)))

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 from ..contact.law import ContactOptions
 from ..contact.pairs import Placement
 from ..math import quaternion
+from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.symmetric import square_root
 from ..math.vector import Component, Mat3, Vec3, cross, select
@@ -125,6 +126,7 @@ def _statics(state: State, control: Control | None, h: Component) -> Placement:
     return Placement(start, before, shift, after @ before.conj)
 
 
+@kernel
 def _loads(model: Model, control: Control, position: Vec3, rotation: Quaternion, h: Component) -> tuple[Vec3, Vec3]:
     """Force [N] and torque about the COM [N m] of the applied loads, held over the step."""
     inertia_W = rotate_tensor(rotation, Mat3.symmetric(model.moment_of_inertia))
@@ -143,6 +145,7 @@ def _loads(model: Model, control: Control, position: Vec3, rotation: Quaternion,
     return force, torque
 
 
+@kernel
 def weights(problem: StageProblem) -> Float[Array, "6 nb w"]:
     """Scale that turns a rigid body's residual rows into shares of its weight.
 
@@ -162,6 +165,7 @@ def identity_displacement(problem: StageProblem) -> Displacement:
     return Displacement(Vec3(zero, zero, zero), Quaternion.identity_like(zero))
 
 
+@kernel
 def move(displacement: Displacement, dz: Float[Array, "6 nb w"]) -> Displacement:
     """The displacement followed by an increment: COM shift [m] and world rotation vector [rad]."""
     turn = (quaternion.exp(Vec3.of(dz[3:])) @ displacement.turn).normalized()

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 from ..contact import pairs
 from ..contact.pairs import PairResponse, PairStart, Placement
 from ..contact.params import combine
+from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.vector import Mat3, Vec3, cross, select
 from ..model.model import ContactGroup
@@ -116,10 +117,15 @@ def respond(stage: Stage, displacement: Displacement) -> list[Evaluation]:
         a = _placement_of(problem, group.body_A.array, displacement)
         u, E = pairs.relative_motion(a, prepared.collider)
         response = pairs.respond(prepared.pair, u, E, problem.h[None], problem.options)
-        axes = prepared.collider.turn @ prepared.collider.rotation
-        force, torque = pairs.pair_wrench(prepared.pair, response)
-        evaluations.append(Evaluation(response, axes @ force, axes @ torque, axes))
+        axes, force, torque = _in_world(prepared.collider, *pairs.pair_wrench(prepared.pair, response))
+        evaluations.append(Evaluation(response, force, torque, axes))
     return evaluations
+
+
+@kernel
+def _in_world(collider: Placement, force: Vec3, torque: Vec3) -> tuple[Quaternion, Vec3, Vec3]:
+    axes = collider.turn @ collider.rotation
+    return axes, axes @ force, axes @ torque
 
 
 def _residual(stage: Stage, displacement: Displacement, evaluations: list[Evaluation]) -> Float[Array, "6 nb w"]:
@@ -165,8 +171,7 @@ def assemble(
     """
     problem, h = stage.problem, stage.problem.h
     model = problem.model
-    # XLA on CPU would otherwise form the law again for each of the sums that follow.
-    evaluations = jax.lax.optimization_barrier(respond(stage, displacement))
+    evaluations = respond(stage, displacement)
     r = _residual(stage, displacement, evaluations)
 
     translation = Mat3.diagonal(*[model.mass / (h * h) + jnp.zeros_like(displacement.linear.x)] * 3)
@@ -180,8 +185,7 @@ def assemble(
         blocks = pairs.pair_stiffness(
             prepared.pair, evaluation.response, h[None], take(fitted, group.body_A.array)[None]
         )
-        R = evaluation.axes.matrix()
-        H, SH, SHS = (_to_bodies(R @ block @ R.T, group, model.n_dynamic) for block in blocks)
+        H, SH, SHS = (_to_bodies(rotate_tensor(evaluation.axes, block), group, model.n_dynamic) for block in blocks)
         translation, coupling, rotation = translation + H, coupling + SH, rotation + SHS
     a, c, b = translation, coupling, rotation
     return r, [

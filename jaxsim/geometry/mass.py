@@ -7,9 +7,9 @@ components on the first axis.
 import functools
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..math.quaternion import Quaternion
@@ -98,7 +98,7 @@ def _(solid: Surface):
     a, b, c = (vertices - apex[None])[solid.triangles].transpose(1, 0, 2)
     six_volumes = jnp.sum(a * jnp.cross(b, c), axis=-1)
     volume = jnp.sum(six_volumes) / 6.0
-    if not isinstance(volume, jax.core.Tracer) and not volume > 0:
+    if not isinstance(volume, Tracer) and not volume > 0:
         raise ValueError(
             f"the surface encloses the volume {volume} m^3: wind its triangles anticlockwise seen from outside."
         )
@@ -200,7 +200,7 @@ def check_mass_properties(
             )
     if mass <= 0:
         raise ValueError(f"actor '{actor_name}': mass must be positive; got {mass} kg. Give a mass, or static=True.")
-    a, b, c = np.linalg.eigvalsh(np.asarray(inertia_matrix(moment_of_inertia), np.float64))
+    a, b, c = np.linalg.eigvalsh(np.asarray(inertia_matrix(jnp.asarray(moment_of_inertia)), np.float64))
     tolerance = _TRIANGLE_TOLERANCE * max(abs(a), abs(c))
     shown = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m^2"
     if a < -tolerance:

@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from ..math.vector import Component, Vec3
@@ -34,7 +34,7 @@ class TriMesh(AbstractShape):
         self.vertices = as_float_array(vertices)
         if self.vertices.ndim != 2 or self.vertices.shape[1] != 3:
             raise ValueError(f"TriMesh.vertices must have shape (V, 3); got {self.vertices.shape}.")
-        if not isinstance(self.vertices, jax.core.Tracer):
+        if not isinstance(self.vertices, Tracer):
             bad = np.flatnonzero(~np.all(np.isfinite(self.vertices), axis=1))
             if bad.size:
                 raise ValueError(

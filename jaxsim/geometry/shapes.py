@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..math.safe import safe_sqrt
@@ -95,7 +96,8 @@ class Box(AbstractShape):
         # Past a single face that is also the outside distance, and an exactly flat one. Only past two faces or three is
         # a root needed; squares that underflow count as on the edge.
         past_edge = ((x > 0) & (y > 0)) | ((x > 0) & (z > 0)) | ((y > 0) & (z > 0))
-        square = sum(jnp.where(d > 0, d, 0.0) ** 2 for d in (x, y, z))
+        beyond = Vec3(x, y, z).map(lambda d: jnp.where(d > 0, d, 0.0))
+        square = dot(beyond, beyond)
         past_edge &= square >= jnp.finfo(square.dtype).tiny
         return jnp.where(past_edge, safe_sqrt(jnp.where(past_edge, square, 1.0)), nearest)
 
@@ -199,4 +201,4 @@ def _check_leading_axis(field: str, value: Array) -> None:
 
 def _is_single_value(value: Array, ndim: int) -> bool:
     # Traced values cannot be read, and batched ones are made by the model from shapes already checked.
-    return value.ndim == ndim and not isinstance(value, jax.core.Tracer)
+    return value.ndim == ndim and not isinstance(value, Tracer)

@@ -7,6 +7,7 @@ array with a components axis (docs/design_notes.md has the measurement).
 
 import dataclasses
 from collections.abc import Callable
+from typing import overload
 
 import jax
 import jax.numpy as jnp
@@ -107,6 +108,10 @@ class Mat3:
         return jnp.stack([self.r0.stack(), self.r1.stack(), self.r2.stack()])
 
     @property
+    def rows(self) -> tuple[Vec3, Vec3, Vec3]:
+        return self.r0, self.r1, self.r2
+
+    @property
     def T(self) -> "Mat3":
         a, b, c = self.r0, self.r1, self.r2
         return Mat3(Vec3(a.x, b.x, c.x), Vec3(a.y, b.y, c.y), Vec3(a.z, b.z, c.z))
@@ -128,7 +133,11 @@ class Mat3:
     def __truediv__(self, scale) -> "Mat3":
         return Mat3(self.r0 / scale, self.r1 / scale, self.r2 / scale)
 
-    def __matmul__(self, other):
+    @overload
+    def __matmul__(self, other: Vec3) -> Vec3: ...
+    @overload
+    def __matmul__(self, other: "Mat3") -> "Mat3": ...
+    def __matmul__(self, other: "Vec3 | Mat3") -> "Vec3 | Mat3":
         """Matrix times `Vec3` or `Mat3`."""
         if isinstance(other, Vec3):
             return Vec3(dot(self.r0, other), dot(self.r1, other), dot(self.r2, other))

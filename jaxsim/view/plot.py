@@ -1,7 +1,7 @@
 """Curves over time and over iterations, with matplotlib.
 
-Nothing here touches pyplot, so no figure is registered or shown behind the caller's back. In a notebook end the cell
-with `plot_loss(losses).figure`, or pass axes of your own.
+Nothing here touches pyplot, so no figure is registered or shown behind the caller's back. To see a curve under a
+notebook cell, pass axes of your own: `plot_loss(losses, ax=plt.subplots()[1])`.
 """
 
 import io
