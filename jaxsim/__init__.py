@@ -30,6 +30,8 @@ from .model.parameters import get, replace, resize, scale_mass
 from .model.scene import Scene
 from .model.state import State, com_position, pose, set_pose, set_velocity, velocity
 from .observe.contacts import ContactPoints, contact_force, contact_points, evaluate_contacts
+from .optimize.gradient_check import GradientCheck, gradient_check
+from .optimize.minimize import EndReason, Iterate, Optimized, optimize
 from .rollout import rollout, rollout_batch
 from .solve.newton import ConvergenceMode, LineSearchType
 from .solve.results import Status, StopReason

@@ -11,8 +11,8 @@ from .dynamics.problem import Displacement, body_columns, flat_rows, stage_probl
 from .integrate.params import SolverParams
 from .integrate.report import StageInputs, StepReport
 from .integrate.stage import StageOutcome, solve_stage
-from .math.quaternion import Quaternion
-from .math.vector import Mat3, Vec3
+from .math.quaternion import Quaternion, exp
+from .math.vector import Vec3
 from .model.control import Control
 from .model.model import Model
 from .model.state import State
@@ -105,9 +105,9 @@ def _advanced_state(
     v = jnp.concatenate([(displacement.linear * (1.0 / h)).stack(), angular.stack()])
     lost = outcome.status == Status.DIVERGED
     # A lost body is back where it was, at rest; no gradient passes it.
-    q = jnp.where(lost, jax.lax.stop_gradient(body_columns(state.q[:, None], 7)), q)
-    v = jnp.where(lost, 0.0, v)
-    rate = jnp.where(lost, 0.0, _six(symmetric))[..., 0]
+    q = jnp.where(lost[None], jax.lax.stop_gradient(body_columns(state.q[:, None], 7)), q)
+    v = jnp.where(lost[None], 0.0, v)
+    rate = jnp.where(lost[None], 0.0, symmetric.upper())[..., 0]
     statics = _moved_statics(state, control, h)
     return State(
         q=flat_rows(q)[:, 0],
@@ -123,16 +123,10 @@ def _advanced_state(
     )
 
 
-def _six(m: Mat3) -> Array:
-    return jnp.stack([m.r0.x, m.r0.y, m.r0.z, m.r1.y, m.r1.z, m.r2.z])
-
-
 def _moved_statics(state: State, control: Control | None, h) -> tuple[Array, Array]:
     """Poses of the static bodies at the step's end."""
     if control is None:
         return state.static_position, state.static_quaternion
-    from .math.quaternion import exp
-
     turn = exp(Vec3.of(control.static_velocity[3:]) * h)
     return (
         state.static_position + control.static_velocity[:3] * h,

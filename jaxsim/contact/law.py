@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..math.kernel import kernel
 from ..math.safe import safe_divide
-from ..math.vector import Component, Vec3, dot, norm, select
+from ..math.vector import Component, Mat3, Vec3, add_to_diagonal, dot, norm, outer, select
 from .params import FrictionModel, PairParams
 
 
@@ -104,9 +104,6 @@ class Load(NamedTuple):
     slip: Vec3  # tangential part of the relative displacement [m]
     approach: Component  # normal part [m]
     friction: Slip
-
-
-SixOf = tuple[Component, ...]  # components xx, xy, xz, yy, yz, zz of a symmetric matrix
 
 
 @kernel
@@ -202,8 +199,8 @@ def _traction(gradient: Vec3, load: Load, pressure: Component, tangential: Compo
     return gradient * pressure - load.slip * tangential - load.normal * (normal * load.approach)
 
 
-def stiffness(now: SampleGeometry, load: Load, pair: PairParams, h: Component, fitted: Bool[Array, "*b"]) -> SixOf:
-    """Symmetric positive approximation of minus the traction's derivative [Pa/m], `[xx, xy, xz, yy, yz, zz]`.
+def stiffness(now: SampleGeometry, load: Load, pair: PairParams, h: Component, fitted: Bool[Array, "*b"]) -> Mat3:
+    """Symmetric positive approximation of minus the traction's derivative [Pa/m].
 
     For the forward solver only: the derivatives of load, friction plane and distance gradient are dropped. `fitted`
     takes the secant f'/r of the friction for its tangent f'' along the slip, which is stiffer and safer far from the
@@ -234,9 +231,10 @@ def _softening(load: Load, pair: PairParams, fitted: Bool[Array, "*b"]) -> Compo
 @kernel
 def _stiffness(
     gradient: Vec3, load: Load, pressing: Component, tangential: Component, damping: Component, softening: Component
-) -> SixOf:
-    terms = [(gradient, pressing), (load.normal, damping - tangential), (load.slip, softening)]
-    xx, xy, xz, yy, yz, zz = (
-        sum(getattr(v, i) * getattr(v, j) * scale for v, scale in terms) for i, j in ("xx", "xy", "xz", "yy", "yz", "zz")
+) -> Mat3:
+    return add_to_diagonal(
+        outer(gradient, gradient * pressing)
+        + outer(load.normal, load.normal * (damping - tangential))
+        + outer(load.slip, load.slip * softening),
+        tangential,
     )
-    return xx + tangential, xy, xz, yy + tangential, yz, zz + tangential

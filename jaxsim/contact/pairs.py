@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool
 from ..geometry.shapes import AbstractShape, distance_and_gradient
 from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
-from ..math.vector import Component, Mat3, Vec3, cross
-from .law import ContactOptions, Load, SampleGeometry, SixOf, dissipation_load, stiffness, traction
+from ..math.vector import Component, Mat3, Vec3, cross, cross_rows
+from .law import ContactOptions, Load, SampleGeometry, dissipation_load, stiffness, traction
 from .params import PairParams
 
 
@@ -122,35 +122,21 @@ def pair_stiffness(
     With J = [1, -skew(arm)] and the sample stiffness H: (sum H, sum skew(arm) H, sum skew(arm) H skew(arm)^T), the
     translation block, the rotation-translation block and the rotation block.
     """
-    six = _scaled(stiffness(response.now, response.load, pair.params, h, fitted), pair.weight)
-    SH, SHS = _levers(six, response.arm)
-    six, SH, SHS = _sum_samples((six, SH, SHS))
-    return Mat3.symmetric(six), SH, Mat3.symmetric(SHS)
+    H = _scaled(stiffness(response.now, response.load, pair.params, h, fitted), pair.weight)
+    # H is symmetric, so that H skew(r)^T is the transpose of skew(r) H.
+    HS = _cross_rows(response.arm, H)
+    return _sum_samples((H, HS.T, _cross_rows(response.arm, HS.T)))
 
 
 @kernel
-def _scaled(tree, weight: Component):
-    return jax.tree.map(lambda x: x * weight, tree)
+def _scaled(m, weight: Component):
+    return m * weight
 
 
-_cross = kernel(cross)
-
-
-def _levers(six: SixOf, r: Vec3) -> tuple[Mat3, SixOf]:
-    """skew(r) H, and the six components of skew(r) H skew(r)^T."""
-    # Column j of skew(r) H is r x (column j of H), and H is symmetric.
-    columns = Mat3(*(_cross(r, row) for row in Mat3.symmetric(six).rows))
-    SH = columns.T
-    return SH, _outer_levers(SH, r)
-
-
-@kernel
-def _outer_levers(SH: Mat3, r: Vec3) -> SixOf:
-    a, b, c = (cross(r, row) for row in SH.rows)  # rows of skew(r) H skew(r)^T
-    return a.x, a.y, a.z, b.y, b.z, c.z
+_cross, _cross_rows = kernel(cross), kernel(cross_rows)
 
 
 @kernel
 def _sum_samples(tree):
-    """Sum over the leading (sample) axis, which is kept: a leading-axis sum is the one XLA on CPU vectorises."""
-    return jax.tree.map(lambda x: jnp.sum(x, axis=0, keepdims=True), tree)
+    """Sum over the sample axis, which is kept."""
+    return jax.tree.map(lambda x: jnp.sum(x, axis=-3, keepdims=True), tree)

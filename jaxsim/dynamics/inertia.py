@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.safe import safe_sqrt
-from ..math.symmetric import shift_to_positive
+from ..math.symmetric import is_positive
 from ..math.vector import Component, Mat3, Vec3, add_to_diagonal, axial, cross, dot, outer, skew, trace
 
 
@@ -58,13 +58,22 @@ def _merit_matrix(turn: Quaternion, predicted: Mat3, J: Mat3) -> Mat3:
     return E @ J + JGt + E @ JGt
 
 
-@kernel
 def merit_stiffness(turn: Quaternion, predicted: Mat3, second_moment_W: Mat3, h: Component) -> Mat3:
-    """Positive approximation of the merit's second derivative [N m]: sym(M) - tr(M), lifted to be positive."""
+    """Positive approximation of the merit's second derivative [N m]: sym(M) - tr(M).
+
+    Where that is not positive, as for turns of a quarter and more in one step, the inertia at the stage start stands in.
+    """
     M = second_moment_W + _merit_matrix(turn, predicted, second_moment_W)
-    symmetric = (M + M.T) * -0.5
-    hessian = add_to_diagonal(symmetric, trace(M))
-    return shift_to_positive(hessian, jnp.finfo(h.dtype).eps * trace(second_moment_W)) * (1.0 / (h * h))
+    return _positive_hessian(M, second_moment_W) * (1.0 / (h * h))
+
+
+@kernel
+def _positive_hessian(M: Mat3, second_moment_W: Mat3) -> Mat3:
+    def hessian(m):
+        return add_to_diagonal((m + m.T) * -0.5, trace(m))
+
+    own, plain = hessian(M), hessian(second_moment_W)
+    return Mat3.of(jnp.where(is_positive(own)[None, None], own.array, plain.array))
 
 
 @kernel

@@ -88,7 +88,7 @@ def stage_problem(
     ).normalized()
     fresh = state.history == 0
     symmetric = jnp.where(
-        fresh, _six(spin_start(angular, h)), jnp.where(finite, state.symmetric_rate, 0.0)
+        fresh[None], spin_start(angular, h).upper(), jnp.where(finite[None], state.symmetric_rate, 0.0)
     )
     problem = StageProblem(
         model=model,
@@ -106,12 +106,8 @@ def stage_problem(
     return problem, finite
 
 
-def _six(m: Mat3) -> Float[Array, "6 nb w"]:
-    return jnp.stack([m.r0.x, m.r0.y, m.r0.z, m.r1.y, m.r1.z, m.r2.z])
-
-
 def _gravity(model: Model) -> Vec3:
-    return Vec3.of(model.gravity[:, None]).map(lambda g: g * (model.mass * model.gravity_scale))
+    return Vec3.of(model.gravity[:, None] * (model.mass * model.gravity_scale)[None])
 
 
 def _statics(state: State, control: Control | None, h: Component) -> Placement:
@@ -155,9 +151,9 @@ def weights(problem: StageProblem) -> Float[Array, "6 nb w"]:
     model = problem.model
     a = jnp.maximum(jnp.linalg.norm(model.gravity, axis=0), 1.0)[None]
     root = square_root(rotate_tensor(problem.rotation, Mat3.symmetric(model.moment_of_inertia)))
-    linear = 1.0 / (model.mass * a) + jnp.zeros_like(problem.position.x)
-    scale = a * jnp.sqrt(model.mass)
-    return jnp.stack([linear, linear, linear, *(1.0 / (scale * d) for d in (root.r0.x, root.r1.y, root.r2.z))])
+    linear = (1.0 / (model.mass * a))[None] + jnp.zeros_like(problem.position.array)
+    diagonal = jnp.stack([root.array[i, i] for i in range(3)])
+    return jnp.concatenate([linear, 1.0 / ((a * jnp.sqrt(model.mass))[None] * diagonal)])
 
 
 def identity_displacement(problem: StageProblem) -> Displacement:

@@ -13,7 +13,7 @@ from ..contact.pairs import PairResponse, PairStart, Placement
 from ..contact.params import combine
 from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
-from ..math.vector import Mat3, Vec3, cross, select
+from ..math.vector import Mat3, Vec3, add_to_diagonal, select
 from ..model.model import ContactGroup
 from .inertia import (
     merit_residual,
@@ -149,8 +149,13 @@ def _to_bodies(per_pair, group: ContactGroup, n: int):
     """Sum of per-pair quantities (1, pairs, worlds) over the pairs of each colliding body: (bodies, worlds)."""
     rows = group.body_A.array
     if np.array_equal(rows, np.arange(n)):
-        return jax.tree.map(lambda x: x[0], per_pair)
-    return jax.tree.map(lambda x: jax.ops.segment_sum(x[0], rows, n), per_pair)
+        return jax.tree.map(lambda x: x[..., 0, :, :], per_pair)
+
+    def gathered(x):
+        rows_first = jax.ops.segment_sum(jnp.moveaxis(x[..., 0, :, :], -2, 0), rows, n)
+        return jnp.moveaxis(rows_first, 0, -2)
+
+    return jax.tree.map(gathered, per_pair)
 
 
 def residual(z: Float[Array, "6 nb w"], at: tuple[Displacement, StageProblem]) -> Float[Array, "6 nb w"]:
@@ -174,25 +179,25 @@ def assemble(
     evaluations = respond(stage, displacement)
     r = _residual(stage, displacement, evaluations)
 
-    translation = Mat3.diagonal(*[model.mass / (h * h) + jnp.zeros_like(displacement.linear.x)] * 3)
     rotation = merit_stiffness(displacement.turn, problem.predicted, stage.second_moment_W, h)
     if model.newton_euler.any():
         plain = rotate_tensor(displacement.turn, stage.inertia_W) * (1.0 / (h * h))
-        mask = jnp.asarray(model.newton_euler)[:, None]
+        mask = jnp.asarray(model.newton_euler)[None, None, :, None]
         rotation = jax.tree.map(lambda a, b: jnp.where(mask, a, b), plain, rotation)
     coupling = jax.tree.map(jnp.zeros_like, rotation)
+    translation = add_to_diagonal(coupling, model.mass / (h * h))
     for group, prepared, evaluation in zip(model.groups, stage.groups, evaluations, strict=True):
         blocks = pairs.pair_stiffness(
             prepared.pair, evaluation.response, h[None], take(fitted, group.body_A.array)[None]
         )
         H, SH, SHS = (_to_bodies(rotate_tensor(evaluation.axes, block), group, model.n_dynamic) for block in blocks)
         translation, coupling, rotation = translation + H, coupling + SH, rotation + SHS
-    a, c, b = translation, coupling, rotation
+    a, c, b = (block.array for block in (translation, coupling, rotation))
     return r, [
-        [a.r0.x],
-        [a.r1.x, a.r1.y],
-        [a.r2.x, a.r2.y, a.r2.z],
-        [c.r0.x, c.r0.y, c.r0.z, b.r0.x],
-        [c.r1.x, c.r1.y, c.r1.z, b.r1.x, b.r1.y],
-        [c.r2.x, c.r2.y, c.r2.z, b.r2.x, b.r2.y, b.r2.z],
+        [a[0, 0]],
+        [a[1, 0], a[1, 1]],
+        [a[2, 0], a[2, 1], a[2, 2]],
+        [c[0, 0], c[0, 1], c[0, 2], b[0, 0]],
+        [c[1, 0], c[1, 1], c[1, 2], b[1, 0], b[1, 1]],
+        [c[2, 0], c[2, 1], c[2, 2], b[2, 0], b[2, 1], b[2, 2]],
     ]

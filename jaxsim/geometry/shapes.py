@@ -109,7 +109,7 @@ def distance_and_gradient(shape: AbstractShape, p: Vec3) -> tuple[Component, Vec
     """
     shape_of_result = jax.eval_shape(shape.signed_distance, p).shape
     # A component that is broadcast against the leaves would have its gradient summed over them.
-    p = p.map(lambda c: jnp.broadcast_to(c, shape_of_result))
+    p = p.map(lambda c: jnp.broadcast_to(c, (3, *shape_of_result)))
     distance, pull = jax.vjp(shape.signed_distance, p)
     (gradient,) = pull(jnp.ones_like(distance))
     return distance, gradient
@@ -182,7 +182,7 @@ def check_positive(field: str, value: Array) -> None:
 
 
 def _components(leaf: Float[Array, "3 *b"], p: Vec3) -> Vec3:
-    return Vec3.of(leaf).map(lambda c: _same_rank(c, p))
+    return Vec3.of(jnp.stack([_same_rank(c, p) for c in leaf]))
 
 
 def _same_rank(leaf: Component, p: Vec3) -> Component:

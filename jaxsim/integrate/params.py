@@ -34,7 +34,7 @@ class SolverParams(eqx.Module):
     rel_div_tol: Number = 1e4
     max_iter: Count = 60
     line_search_alpha: Number = 0.5
-    line_search_max_iter: Count = 12
+    line_search_max_iter: Count = 10
     line_search_type: LineSearchType = _static(default=LineSearchType.RESIDUAL_NORM)
     convergence_mode: ConvergenceMode = _static(default=ConvergenceMode.PER_ACTOR_WEIGHTED)
     fitted_contact_friction: bool = _static(default=False)
@@ -42,6 +42,7 @@ class SolverParams(eqx.Module):
     explicit_normals: bool = _static(default=False)
     fade_friction: bool = _static(default=True)
     implicit_normal_force_for_dissipation: bool = _static(default=False)
+    stop_if_no_improvement: bool = _static(default=True)
     preset: str = _static(default="default")
 
     def __check_init__(self):
@@ -68,6 +69,7 @@ class SolverParams(eqx.Module):
                 "max_iter": 4,
                 "line_search_max_iter": 4,
                 "fitted_contact_friction": True,
+                "stop_if_no_improvement": False,
                 "preset": "parity",
             }
             | changes
@@ -118,5 +120,6 @@ class SolverParams(eqx.Module):
             line_search_type=self.line_search_type,
             convergence_mode=self.convergence_mode,
             start_fitted=self.fitted_contact_friction,
+            stop_if_no_improvement=self.stop_if_no_improvement,
         )
 

@@ -19,7 +19,7 @@ from ..solve.newton import NewtonSettings
 from ..solve.results import Status
 
 # Worlds per solve on CPU: one chunk's arrays stay in cache, and its loop ends with its own slowest world.
-LANES_PER_CHUNK = 128
+LANES_PER_CHUNK = 64
 
 
 class StageOutcome(NamedTuple):
@@ -64,7 +64,8 @@ def _forward(problem: StageProblem, settings: NewtonSettings) -> tuple[Displacem
         settings,
     )
     lost = solution.status == Status.DIVERGED
-    found = jax.tree.map(lambda x, rest: jnp.where(lost, rest, x), solution.x, identity_displacement(problem))
+    rest = identity_displacement(problem)
+    found = jax.tree.map(lambda x, r: jnp.where(lost[(None,) * (x.ndim - 2)], r, x), solution.x, rest)
     return found, StageOutcome(solution.status, solution.reason, solution.iterations, solution.residual_norm)
 
 
@@ -72,7 +73,7 @@ def _forward(problem: StageProblem, settings: NewtonSettings) -> tuple[Displacem
 def _(axis_size, in_batched, problem, settings):
     """Worlds that `vmap` adds go to the last axis, where the kernels want them, and are solved in chunks."""
     problem_batched, settings_batched = in_batched
-    width = problem.position.x.shape[-1]
+    width = problem.position.array.shape[-1]
     merged = jax.tree.map(lambda x, batched: _merge(x, batched, axis_size, width), problem, problem_batched)
     # The loop takes its shape from the positions, so they are given in full even where no world varies them.
     full = jax.tree.map(lambda x: jnp.broadcast_to(x, (*x.shape[:-1], width * axis_size)), merged.position)

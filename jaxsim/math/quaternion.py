@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .safe import safe_sqrt
-from .vector import Component, Mat3, Vec3, cross, dot, outer
+from .vector import Component, Mat3, Vec3, add_to_diagonal, cross, dot, outer, skew
 
 
 @jax.tree_util.register_dataclass
@@ -21,12 +21,12 @@ class Quaternion:
     @staticmethod
     def of(array: Float[Array, "4 *b"]) -> "Quaternion":
         """From an array whose leading axis is x, y, z, w."""
-        return Quaternion(Vec3.of(array), array[3])
+        return Quaternion(Vec3.of(array[:3]), array[3])
 
     @staticmethod
     def of_last(array: Float[Array, "*b 4"]) -> "Quaternion":
         """From an array whose last axis is x, y, z, w."""
-        return Quaternion(Vec3.of_last(array), array[..., 3])
+        return Quaternion(Vec3.of_last(array[..., :3]), array[..., 3])
 
     @staticmethod
     def identity_like(a: Component) -> "Quaternion":
@@ -34,7 +34,7 @@ class Quaternion:
         return Quaternion(Vec3(zero, zero, zero), jnp.ones_like(a))
 
     def stack(self, axis: int = 0) -> Array:
-        return jnp.stack(jnp.broadcast_arrays(self.v.x, self.v.y, self.v.z, self.w), axis)
+        return jnp.moveaxis(jnp.concatenate([self.v.array, self.w[None]]), 0, axis)
 
     @property
     def conj(self) -> "Quaternion":
@@ -54,21 +54,11 @@ class Quaternion:
 
     def minus_identity(self) -> Mat3:
         """R - 1 of a unit quaternion, without the cancellation of forming R first."""
-        v, w = self.v, self.w
-        vv = outer(v, v) * 2.0
-        square = dot(v, v) * 2.0
-        a = v * (2.0 * w)
-        return Mat3(
-            Vec3(vv.r0.x - square, vv.r0.y - a.z, vv.r0.z + a.y),
-            Vec3(vv.r1.x + a.z, vv.r1.y - square, vv.r1.z - a.x),
-            Vec3(vv.r2.x - a.y, vv.r2.y + a.x, vv.r2.z - square),
-        )
+        v = self.v
+        return add_to_diagonal(outer(v, v) * 2.0 + skew(v * (2.0 * self.w)), dot(v, v) * -2.0)
 
     def matrix(self) -> Mat3:
-        e = self.minus_identity()
-        return Mat3(
-            Vec3(e.r0.x + 1.0, e.r0.y, e.r0.z), Vec3(e.r1.x, e.r1.y + 1.0, e.r1.z), Vec3(e.r2.x, e.r2.y, e.r2.z + 1.0)
-        )
+        return add_to_diagonal(self.minus_identity(), jnp.ones_like(self.w))
 
 
 def exp(r: Vec3) -> Quaternion:

@@ -1,9 +1,10 @@
-"""Symmetric 3 x 3 matrices: smallest eigenvalue and square root in closed form, for whole arrays of them.
+"""Symmetric 3 x 3 matrices: eigenvalues, definiteness and square root in closed form, for whole arrays of them.
 
 Only forward solvers use these: their derivatives are not finite at equal eigenvalues.
 """
 
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from .vector import Component, Mat3, Vec3, add_to_diagonal, trace
 
@@ -40,6 +41,9 @@ def square_root(a: Mat3) -> Mat3:
     return add_to_diagonal(raw, one * three) * (1.0 / jnp.where(denominator > 0, denominator, 1.0))
 
 
-def shift_to_positive(a: Mat3, floor: Component) -> Mat3:
-    """`a` plus the smallest multiple of the identity that lifts its eigenvalues to `floor`."""
-    return add_to_diagonal(a, jnp.maximum(floor - eigenvalues(a).z, 0.0))
+def is_positive(a: Mat3) -> Bool[Array, "*b"]:
+    """Whether a symmetric matrix is positive definite, by its leading minors (Sylvester)."""
+    xx, xy, xz, yy, yz, zz = a.upper()
+    minor = xx * yy - xy * xy
+    det = zz * minor - xx * yz * yz - yy * xz * xz + 2 * xy * yz * xz
+    return (xx > 0) & (minor > 0) & (det > 0)

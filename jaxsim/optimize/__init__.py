@@ -1,0 +1,1 @@
+"""Optimisation through a simulation."""

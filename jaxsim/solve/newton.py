@@ -48,6 +48,7 @@ class NewtonSettings(eqx.Module):
     line_search_type: LineSearchType = eqx.field(static=True)
     convergence_mode: ConvergenceMode = eqx.field(static=True)
     start_fitted: bool = eqx.field(static=True)
+    stop_if_no_improvement: bool = eqx.field(static=True)
 
 
 class Solution(NamedTuple):
@@ -95,7 +96,7 @@ def solve(
         size: 2-norm of the configuration of an iterate, for the step tolerance.
 
     After a line search that finds nothing, a lane whose matrix was not fitted reassembles it fitted at the same point
-    and tries again; otherwise the shortest step is taken all the same. Order of the tests at an accepted iterate:
+    and tries again; after that it stops at its best iterate, or takes the shortest step all the same. Order of the tests at an accepted iterate:
     divergence, residual, iteration limit, small step. Source: SuperDex Physics 1.0.1, `newton_solver.cpp`.
     """
     zero = jnp.zeros_like(weights[0])
@@ -118,9 +119,11 @@ def solve(
         reassembled = c.alpha == 0  # the fitted matrix at the same point
         exhausted = c.halvings >= settings.line_search_max_iter
         improved = (raw <= c.raw) | reassembled | (not searching)
-        accept = running & (improved | (exhausted & c.fitted))
-        retry = running & ~accept & exhausted
-        shorten = running & ~accept & ~exhausted
+        nothing_found = running & ~improved & exhausted & c.fitted
+        stalled = nothing_found & settings.stop_if_no_improvement
+        accept = running & (improved | nothing_found) & ~stalled
+        retry = running & ~improved & exhausted & ~c.fitted
+        shorten = running & ~improved & ~exhausted
 
         iterations = c.iterations + (accept & ~reassembled).astype(jnp.int32)
         first_raw = jnp.where(first, raw, c.first_raw)
@@ -159,8 +162,8 @@ def solve(
             first_error=first_error,
             error=keep(error, c.error),
             iterations=jnp.where(running, iterations, c.iterations),
-            status=keep(status, c.status),
-            reason=keep(reason, c.reason),
+            status=jnp.where(stalled, Status.STOPPED, keep(status, c.status)).astype(jnp.int32),
+            reason=jnp.where(stalled, StopReason.NO_IMPROVEMENT, keep(reason, c.reason)).astype(jnp.int32),
             started=jnp.array(True),
         )
 

@@ -21,3 +21,4 @@ class StopReason(enum.IntEnum):
     SMALL_STEP = 3  # the last increment was below rounding: the tolerance is finer than the dtype allows
     NONFINITE = 4  # NaN or infinity: look first at the state and controls that were given
     GROWTH = 5  # the residual exploded: look for deep overlap or a step far too long
+    NO_IMPROVEMENT = 6  # no shorter step lowers the residual: rounding, or an equation with a jump and no root
