@@ -22,6 +22,9 @@ from .geometry.mesh import TriMesh
 from .geometry.shapes import Box, Plane, Sphere
 from .integrate.params import SolverParams
 from .integrate.report import StepReport
+from .io.save import Saved, load, save
+from .io.trajectory import load_trajectory as _load_trajectory
+from .io.trajectory import save_trajectory as _save_trajectory
 from .math import rotation
 from .math.spatial import Pose, Twist, Wrench
 from .model.control import Control, ForceMode, apply_force
@@ -37,5 +40,16 @@ from .solve.newton import ConvergenceMode, LineSearchType
 from .solve.results import Status, StopReason
 from .step import step
 from .trajectory import Trajectory
+from .view.trajectory import plot_trajectory as _plot_trajectory
+from .view.trajectory import show_trajectory as _show_trajectory
+from .view.trajectory import trajectory_to_html as _trajectory_to_html
 
 __version__ = "0.1.0.dev0"
+
+Trajectory.present_with(
+    save=_save_trajectory,
+    load=_load_trajectory,
+    plot=_plot_trajectory,
+    to_html=_trajectory_to_html,
+    show=_show_trajectory,
+)

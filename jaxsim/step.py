@@ -141,8 +141,8 @@ def _report(
     # Order of badness: NONE < CONVERGED < STOPPED < DIVERGED, as the numbers are.
     stage = StageInputs(before, after, control, h, status != Status.DIVERGED, params.contact_options)
     return StepReport(
-        status=jnp.max(status),
-        iterations=jnp.max(iterations),
+        status=jnp.max(status, initial=0),
+        iterations=jnp.max(iterations, initial=0),
         residual_norm=jnp.sqrt(jnp.sum(norm * norm)),
         body_status=status,
         body_reason=reason,
@@ -170,5 +170,4 @@ def _advance_statics(model, state, control, h, params) -> tuple[State, StepRepor
     )
     none = jnp.zeros((0, 1), jnp.int32)
     outcome = StageOutcome(none, none, none, jnp.zeros((0, 1), h.dtype))
-    report = _report(state, after, control, h, params, outcome._replace(status=jnp.zeros((1, 1), jnp.int32)))
-    return after, report
+    return after, _report(state, after, control, h, params, outcome)

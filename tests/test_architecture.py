@@ -27,11 +27,11 @@ FLOORS = (
     ("step", "trajectory", "rollout"),
     ("observe", "robot", "optimize", "env"),
     ("io", "view"),
-    ("cli", "__main__"),
+    ("cli", "demos", "__main__"),
 )
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # On one floor, and still a user of the other:
-NEIGHBOURS = {("rollout", "step"), ("rollout", "trajectory"), ("__main__", "cli")}
+NEIGHBOURS = {("rollout", "step"), ("rollout", "trajectory"), ("__main__", "cli"), ("cli", "demos")}
 CORE = {"jax", "jaxlib", "numpy", "equinox", "jaxtyping", "optax", "chex"}
 DISTRIBUTION_OF = {"igl": "libigl", "collada": "pycollada", "PIL": "pillow", "jaxlib": "jax"}
 HOST = {"IPython"}  # there whenever a notebook asks for what needs it

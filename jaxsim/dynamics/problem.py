@@ -151,9 +151,10 @@ def weights(problem: StageProblem) -> Float[Array, "6 nb w"]:
     model = problem.model
     a = jnp.maximum(jnp.linalg.norm(model.gravity, axis=0), 1.0)[None]
     root = square_root(rotate_tensor(problem.rotation, Mat3.symmetric(model.moment_of_inertia)))
-    linear = (1.0 / (model.mass * a))[None] + jnp.zeros_like(problem.position.array)
+    zero = jnp.zeros_like(problem.position.array)
     diagonal = jnp.stack([root.array[i, i] for i in range(3)])
-    return jnp.concatenate([linear, 1.0 / ((a * jnp.sqrt(model.mass))[None] * diagonal)])
+    linear, angular = (1.0 / (model.mass * a))[None], 1.0 / ((a * jnp.sqrt(model.mass))[None] * diagonal)
+    return jnp.concatenate([linear + zero, angular + zero])
 
 
 def identity_displacement(problem: StageProblem) -> Displacement:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray, PyTree
 
-from .loss import as_variables, value_and_grad
+from .loss import as_variables, evaluate, hashable
 
 STEP_RATIO = 10.0  # of the two step sizes
 STEP_OF_BITS = {64: 1e-6, 32: 3e-3}
@@ -75,13 +75,14 @@ def gradient_check(
     leaves, structure = jax.tree.flatten(variables)
     if step is None:
         step = STEP_OF_BITS.get(min(jnp.finfo(x.dtype).bits for x in leaves), 3e-2)
-    evaluate = jax.jit(value_and_grad(loss, has_aux))  # differences take its value too: one compilation
+    loss = hashable(loss)
 
     def value_at(tangent, length):
         moved = [x + jnp.asarray(length, x.dtype) * t for x, t in zip(leaves, tangent)]
-        return float(evaluate(jax.tree.unflatten(structure, moved))[0][0])
+        ((value, _), _), _ = evaluate(loss, has_aux, jax.tree.unflatten(structure, moved))
+        return float(value)
 
-    (value, _), grad = evaluate(variables)
+    ((value, _), grad), norm = evaluate(loss, has_aux, variables)
     grad = [np.asarray(g, float) for g in jax.tree.leaves(grad)]
     steps = (step, STEP_RATIO * step)
     derivatives, differences = [], []
@@ -89,8 +90,7 @@ def gradient_check(
         tangent = _unit_direction(k, leaves)
         derivatives.append(sum(float(np.sum(g * np.asarray(t))) for g, t in zip(grad, tangent)))
         differences.append([(value_at(tangent, s) - value_at(tangent, -s)) / (2 * s) for s in steps])
-    norm = float(np.sqrt(sum(np.sum(g * g) for g in grad)))
-    return GradientCheck(float(value), norm, np.array(derivatives), np.array(differences).T, steps)
+    return GradientCheck(float(value), float(norm), np.array(derivatives), np.array(differences).T, steps)
 
 
 def _unit_direction(key: PRNGKeyArray, leaves: list) -> list:

@@ -1,11 +1,13 @@
 """A loss as optimisers want it: checked, and with its gradient compiled once however often it is called."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import lax
 from jaxtyping import PyTree
 
@@ -31,7 +33,7 @@ def as_variables(caller: str, variables: PyTree) -> PyTree:
 
 
 def value_and_grad(loss: Callable[[Any], Any], has_aux: bool) -> Callable[[Any], tuple[tuple[Any, Any], Any]]:
-    """`variables -> ((value, aux), gradient)`. ValueError while tracing when the loss is not a scalar."""
+    """`variables -> (((value, aux), gradient), its norm)`. ValueError while tracing when the loss is not a scalar."""
 
     def checked(variables):
         out = loss(variables)
@@ -44,7 +46,28 @@ def value_and_grad(loss: Callable[[Any], Any], has_aux: bool) -> Callable[[Any],
             raise ValueError(f"loss: must return a floating-point scalar; got {got}: sum or average it to one number")
         return lax.convert_element_type(value, value.dtype), aux
 
-    return jax.value_and_grad(checked, has_aux=True)
+    both = jax.value_and_grad(checked, has_aux=True)
+
+    def with_norm(variables):
+        out, grad = both(variables)
+        return (out, grad), optax.tree.norm(grad)
+
+    return with_norm
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def evaluate(loss: Callable[[Any], Any], has_aux: bool, variables: PyTree):
+    """`value_and_grad`, compiled once per loss object."""
+    return value_and_grad(loss, has_aux)(variables)
+
+
+def hashable(loss: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The loss, wrapped if it is an object that compiled code cannot be filed under."""
+    try:
+        hash(loss)
+    except TypeError:
+        return lambda variables: loss(variables)
+    return loss
 
 
 def shared_value_and_grad(loss: Callable[[Any], Any], has_aux: bool):
@@ -57,10 +80,10 @@ def shared_value_and_grad(loss: Callable[[Any], Any], has_aux: bool):
 
     @jax.custom_vjp
     def value_fn(variables):
-        return together(variables)[0][0]
+        return together(variables)[0][0][0]
 
     def forward(variables):
-        (value, _), grad = together(variables)
+        ((value, _), grad), _ = together(variables)
         return value, grad
 
     def backward(grad, cotangent):

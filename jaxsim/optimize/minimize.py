@@ -14,7 +14,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 
-from .loss import as_variables, shared_value_and_grad
+from .loss import as_variables, evaluate, hashable, shared_value_and_grad
 from .progress import progress_display
 
 UNCHANGED_ITERATIONS = 5  # so many in a row that change no variable end the search
@@ -81,8 +81,8 @@ def optimize(
     """Minimise `loss(variables)`.
 
     Args:
-        loss: a scalar, or (scalar, aux) with `has_aux`. Compiled once; the same loss and optimiser objects are not
-            compiled again in a later call.
+        loss: a scalar, or (scalar, aux) with `has_aux`. Compiled once: a later call with the same function object,
+            of `gradient_check` too, uses it again (line searches are compiled together with their loss).
         variables: the start, a pytree of floating-point arrays or numbers.
         optimizer: any of optax, such as `optax.adam(0.1)`; `optax.lbfgs()` with its line search too.
         steps: iterations at most. One of L-BFGS evaluates the loss several times.
@@ -105,10 +105,11 @@ def optimize(
         raise ValueError(f"optimize: steps must be a whole number >= 0; got {steps}")
     variables = as_variables("optimize", variables)
     lower, upper = _bounds_like(variables, bounds)
-    trip = functools.partial(_trip, _hashable(loss), optax.with_extra_args_support(optimizer), has_aux)
+    loss = hashable(loss)
     value = jnp.zeros((), jnp.result_type(*jax.tree.leaves(variables)))
     point = _Point(variables, optimizer.init(variables), value, jax.tree.map(jnp.zeros_like, variables))
     point = jax.tree.map(_settled, point)
+    trip = functools.partial(_line_search_trip if _searches(optimizer, point) else _trip, loss, optimizer, has_aux)
 
     losses: list[float] = []
     norms: list[float] = []
@@ -116,7 +117,7 @@ def optimize(
     reason = EndReason.STEPS
     with progress_display(steps, progress) as show:
         for iteration in range(int(steps) + 1):
-            point, norm, aux, moved = trip(point, lower, upper, jnp.array(iteration == 0))
+            point, norm, aux, moved = trip(point, lower, upper, iteration == 0)
             value, norm = float(point.value), float(norm)
             if not (math.isfinite(value) and math.isfinite(norm)):
                 reason = EndReason.NONFINITE
@@ -149,41 +150,61 @@ class _Point(NamedTuple):
     grad: Any
 
 
+def _trip(loss, optimizer, has_aux: bool, point: _Point, lower, upper, first: bool):
+    """Update, clip, evaluate; the first trip leaves out the update."""
+    variables, memory, moved = _clipped(point, lower, upper) if first else _update(optimizer, point, lower, upper)
+    ((value, aux), grad), norm = evaluate(loss, has_aux, variables)
+    return _Point(variables, memory, value.astype(point.value.dtype), grad), norm, aux, moved
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _trip(loss, optimizer, has_aux, point: _Point, lower, upper, first: Bool[Array, ""]):
-    """Update, clip, evaluate. The first trip only clips and evaluates, so that the loss is compiled once."""
+def _line_search_trip(loss, optimizer, has_aux: bool, point: _Point, lower, upper, first: Bool[Array, ""]):
+    """`_trip` for an optimiser that evaluates the loss itself, all in one, so that the loss is compiled once."""
     value_and_grad, value_fn = shared_value_and_grad(loss, has_aux)
+    variables, memory, moved = lax.cond(
+        first,
+        lambda p: _clipped(p, lower, upper),
+        lambda p: _update(optimizer, p, lower, upper, value_fn),
+        point,
+    )
+    ((value, aux), grad), norm = value_and_grad(variables)
+    return _Point(variables, memory, value.astype(point.value.dtype), grad), norm, aux, moved
 
-    def update(point: _Point):
-        updates, memory = optimizer.update(
-            point.grad, point.memory, point.variables, value=point.value, grad=point.grad, value_fn=value_fn
-        )
-        variables = optax.apply_updates(point.variables, updates)
-        return jax.tree.map(
-            lambda new, old: new.astype(old.dtype), (variables, memory), (point.variables, point.memory)
-        )
 
-    variables, memory = lax.cond(first, lambda p: (p.variables, p.memory), update, point)
-    variables = jax.tree.map(jnp.clip, variables, lower, upper)
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def _update(optimizer, point: _Point, lower, upper, value_fn=None):
+    given = {} if value_fn is None else {"value_fn": value_fn}
+    updates, memory = optax.with_extra_args_support(optimizer).update(
+        point.grad, point.memory, point.variables, value=point.value, grad=point.grad, **given
+    )
+    variables = optax.apply_updates(point.variables, updates)
+    variables, memory = jax.tree.map(lambda new, old: new.astype(old.dtype), (variables, memory), point[:2])
+    variables, memory, _ = _clipped(point._replace(variables=variables, memory=memory), lower, upper)
     moved = [jnp.any(a != b) for a, b in zip(jax.tree.leaves(variables), jax.tree.leaves(point.variables))]
-    (value, aux), grad = value_and_grad(variables)
-    # Finite entries may have a square that overflows, and then the norm counts as not finite: nothing can be done.
-    norm = optax.tree.norm(grad)
-    return _Point(variables, memory, value.astype(point.value.dtype), grad), norm, aux, jnp.any(jnp.stack(moved))
+    return variables, memory, jnp.any(jnp.stack(moved))
+
+
+def _clipped(point: _Point, lower, upper):
+    return jax.tree.map(jnp.clip, point.variables, lower, upper), point.memory, jnp.array(True)
+
+
+def _searches(optimizer: optax.GradientTransformation, point: _Point) -> bool:
+    """Whether the optimiser evaluates the loss itself, found out by handing it a constant one."""
+    asked = []
+
+    def probe(variables):
+        asked.append(True)
+        return jnp.zeros_like(point.value)
+
+    update = optax.with_extra_args_support(optimizer).update
+    jax.eval_shape(lambda p: update(p.grad, p.memory, p.variables, value=p.value, grad=p.grad, value_fn=probe), point)
+    return bool(asked)
 
 
 def _settled(x: Any) -> Array:
     """An array of definite dtype: one that is weakly typed at the start would be compiled for twice."""
     x = jnp.asarray(x)
     return lax.convert_element_type(x, x.dtype)
-
-
-def _hashable(loss: Callable) -> Callable:
-    try:
-        hash(loss)
-    except TypeError:
-        return lambda variables: loss(variables)
-    return loss
 
 
 def _bounds_like(variables: PyTree, bounds: tuple[PyTree, PyTree] | None) -> tuple[PyTree, PyTree]:

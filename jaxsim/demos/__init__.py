@@ -1,0 +1,1 @@
+"""Complete examples that run from the command line; each is written to be read and copied."""

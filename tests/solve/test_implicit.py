@@ -1,0 +1,54 @@
+"""Derivatives of a solution."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.test_util import check_grads
+
+from jaxsim.solve.implicit import implicit_zero
+
+
+def residual(z, theta):
+    """Root of x^3 + a x = c at x = start + z, lane by lane."""
+    start, a, c = theta
+    x = start + z
+    return x**3 + a * x - c
+
+
+def divide(K, b):
+    return b / K(jnp.ones_like(b))
+
+
+@jax.jit
+def root(a, c):
+    """Forward by plain Newton, derivative by the rule."""
+    at, ct = jax.lax.stop_gradient((a, c))
+    x = jax.lax.fori_loop(0, 30, lambda _, x: x - (x**3 + at * x - ct) / (3 * x * x + at), jnp.ones_like(c))
+    x = jax.lax.stop_gradient(x)
+    return x + implicit_zero(residual, divide, jnp.zeros_like(x), (x, a, c))
+
+
+C = jnp.asarray([2.0, 10.0, -4.0])[None, None]
+
+
+def test_value_is_untouched_and_the_slope_exact():
+    x = root(1.0, C)
+    np.testing.assert_allclose(x**3 + x, C, rtol=1e-14)
+    slope = jax.grad(lambda c: root(1.0, c).sum())(C)
+    np.testing.assert_allclose(slope, 1 / (3 * x * x + 1), rtol=1e-13)
+
+
+def test_first_and_second_derivatives_in_both_modes():
+    check_grads(root, (1.5, C), order=2, modes=["fwd", "rev"], atol=1e-6, rtol=1e-6)
+
+
+def test_second_derivative_is_that_of_the_root():
+    x = root(1.0, C)
+    second = jax.grad(lambda c: jax.grad(lambda c: root(1.0, c).sum())(c).sum())(C)
+    np.testing.assert_allclose(second, -6 * x / (3 * x * x + 1) ** 3, rtol=1e-12)
+
+
+def test_vmap_agrees_with_a_loop():
+    a = jnp.asarray([0.5, 1.0, 2.0])
+    slope = jax.jit(jax.grad(lambda a: root(a, C).sum()))
+    np.testing.assert_allclose(jax.vmap(slope)(a), [slope(x) for x in a], rtol=1e-14)
