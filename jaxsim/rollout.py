@@ -111,7 +111,7 @@ def rollout_batch(
     key: PRNGKeyArray | None = None,
     model_axes: Any = None,
     chunk: int | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[Any] | None = None,
 ) -> tuple[State, Trajectory]:
     """`rollout` of many worlds: states (and a `Control`) carry a leading world axis.
 

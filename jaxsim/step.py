@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .dynamics.inertia import rotational_velocity
@@ -47,7 +48,7 @@ def step(
 
 def check_step_inputs(model: Model, state: State, control: Control | None, h) -> None:
     """ValueError for inputs that can be seen to be wrong before anything runs."""
-    if not isinstance(h, jax.core.Tracer) and not (np.all(np.isfinite(h)) and np.all(np.asarray(h) > 0)):
+    if not isinstance(h, Tracer) and not (np.all(np.isfinite(h)) and np.all(np.asarray(h) > 0)):
         raise ValueError(f"step: h must be a positive, finite number of seconds; got {h}")
     dtype = model.gravity.dtype
     for name, value, shape in (("q", state.q, (model.nq,)), ("v", state.v, (model.nv,))):
@@ -68,7 +69,9 @@ def check_step_inputs(model: Model, state: State, control: Control | None, h) ->
                 "make it with Control.zeros(model) (a sequence of controls goes to rollout)"
             )
         if control.loads.dtype != dtype:
-            raise ValueError(f"step: control is {control.loads.dtype} but the model is {dtype}; use Control.zeros(model)")
+            raise ValueError(
+                f"step: control is {control.loads.dtype} but the model is {dtype}; use Control.zeros(model)"
+            )
 
 
 @jax.jit
@@ -99,9 +102,7 @@ def _advanced_state(
     outcome: StageOutcome,
 ) -> State:
     angular, symmetric = rotational_velocity(displacement.turn, h)
-    q = jnp.concatenate(
-        [(position + displacement.linear).stack(), (displacement.turn @ rotation).normalized().stack()]
-    )
+    q = jnp.concatenate([(position + displacement.linear).stack(), (displacement.turn @ rotation).normalized().stack()])
     v = jnp.concatenate([(displacement.linear * (1.0 / h)).stack(), angular.stack()])
     lost = outcome.status == Status.DIVERGED
     # A lost body is back where it was, at rest; no gradient passes it.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from ..math.kernel import kernel
 from ..math.safe import safe_divide

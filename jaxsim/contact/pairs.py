@@ -90,7 +90,8 @@ def respond(pair: PairStart, u: Vec3, E: Mat3, h: Component, options: ContactOpt
     turned = _apply(E, pair.arm)
     displacement = _add(u, turned)
     point = _add(pair.point, displacement)
-    now = SampleGeometry(*_distance(pair.shape, point), _add(pair.normal_A, _apply(E, pair.normal_A)))
+    gap, gradient = _distance(pair.shape, point)
+    now = SampleGeometry(gap, gradient, _add(pair.normal_A, _apply(E, pair.normal_A)))
     load = dissipation_load(now, pair.start, displacement, pair.params, pair.with_collider_normal, h, options)
     return PairResponse(now, load, traction(now, load, pair.params, h), _add(pair.arm, turned), point)
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from ..math.safe import safe_sqrt
 
-Number = Float[Array, "*b"]
+Number = float | Float[Array, "*b"]
 
 
 class FrictionModel(enum.Enum):
@@ -83,8 +83,7 @@ def combine(colliding: ContactParams, collider: ContactParams, *, static_collide
     return PairParams(
         penalty_coefficient=own_if_static("penalty_coefficient"),
         smoothing_half_distance=collider.penalty_smoothing_half_distance,
-        threshold=collider.penalty_threshold_default
-        + jnp.where(padded, collider.penalty_threshold_extra_padding, 0.0),
+        threshold=collider.penalty_threshold_default + jnp.where(padded, collider.penalty_threshold_extra_padding, 0.0),
         max_alignment_normals=collider.max_alignment_normals,
         coulomb_friction_coefficient=mean("coulomb_friction_coefficient"),
         friction_falloff_vel=own_if_static("friction_falloff_vel"),

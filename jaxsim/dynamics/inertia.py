@@ -61,7 +61,7 @@ def _merit_matrix(turn: Quaternion, predicted: Mat3, J: Mat3) -> Mat3:
 def merit_stiffness(turn: Quaternion, predicted: Mat3, second_moment_W: Mat3, h: Component) -> Mat3:
     """Positive approximation of the merit's second derivative [N m]: sym(M) - tr(M).
 
-    Where that is not positive, as for turns of a quarter and more in one step, the inertia at the stage start stands in.
+    Where that is not positive, as for turns of a quarter and more in one step, the inertia at the start stands in.
     """
     M = second_moment_W + _merit_matrix(turn, predicted, second_moment_W)
     return _positive_hessian(M, second_moment_W) * (1.0 / (h * h))
@@ -77,9 +77,7 @@ def _positive_hessian(M: Mat3, second_moment_W: Mat3) -> Mat3:
 
 
 @kernel
-def newton_euler_residual(
-    turn: Quaternion, start_angular_velocity: Vec3, inertia_W0: Mat3, h: Component
-) -> Vec3:
+def newton_euler_residual(turn: Quaternion, start_angular_velocity: Vec3, inertia_W0: Mat3, h: Component) -> Vec3:
     """I (w - w0)/h + w x I w [N m], with the present inertia and the finite-difference velocity."""
     w, _ = rotational_velocity(turn, h)
     inertia = rotate_tensor(turn, inertia_W0)

@@ -22,7 +22,7 @@ from .inertia import (
     rotate_tensor,
     second_moment,
 )
-from .problem import Displacement, StageProblem, move, take
+from .problem import Displacement, StageProblem, identity_displacement, move, take
 
 LowerTriangle = list[list[Float[Array, "nb w"]]]
 
@@ -94,8 +94,7 @@ def _over_samples(x: Float[Array, "*c p w"]) -> Float[Array, "*c 1 p w"]:
 def _placement_of(problem: StageProblem, rows: np.ndarray, displacement: Displacement | None) -> Placement:
     """Dynamic bodies of a group, at the stage start or displaced; arrays (1, pairs, worlds)."""
     if displacement is None:
-        zero = jnp.zeros_like(problem.position.x)
-        displacement = Displacement(Vec3(zero, zero, zero), Quaternion.identity_like(zero))
+        displacement = identity_displacement(problem)
     placement = Placement(problem.position, problem.rotation, displacement.linear, displacement.turn)
     return jax.tree.map(_over_samples, take(placement, rows))
 

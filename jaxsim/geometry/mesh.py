@@ -9,10 +9,10 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from ..math.vector import Component, Vec3
-from .index_table import IndexTable
 from .mass import volume_properties
 from .mesh_file import MeshReport, read_mesh
 from .shapes import AbstractShape, as_float_array, surface_of
+from .static_array import StaticArray
 from .surface import Surface
 
 
@@ -28,7 +28,7 @@ class TriMesh(AbstractShape):
     """
 
     vertices: Float[Array, "V 3"]
-    table: IndexTable = eqx.field(static=True)
+    table: StaticArray = eqx.field(static=True)
 
     def __init__(self, vertices: Any, triangles: Any):
         self.vertices = as_float_array(vertices)
@@ -41,7 +41,7 @@ class TriMesh(AbstractShape):
                     f"TriMesh.vertices must be finite; vertex {bad[0]} is {self.vertices[bad[0]]}, {bad.size} are bad "
                     "in all. Repair the mesh."
                 )
-        self.table = IndexTable(_checked_triangles(np.asarray(triangles), self.vertices.shape[0]))
+        self.table = StaticArray(_checked_triangles(np.asarray(triangles), self.vertices.shape[0]))
 
     @property
     def triangles(self) -> Int[np.ndarray, "F 3"]:

@@ -7,18 +7,18 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .index_table import IndexTable
+from .static_array import StaticArray
 
 
 class Surface(eqx.Module):
     """Triangles over vertices [m]; anticlockwise seen from outside, so that flat normals point out."""
 
     vertices: Float[Array, "V 3"] | Float[np.ndarray, "V 3"]
-    table: IndexTable = eqx.field(static=True)
+    table: StaticArray = eqx.field(static=True)
 
     def __init__(self, vertices: Float[Array, "V 3"] | Float[np.ndarray, "V 3"], triangles: Int[np.ndarray, "F 3"]):
         self.vertices = vertices
-        self.table = IndexTable(triangles)
+        self.table = StaticArray(np.asarray(triangles, np.int32))
 
     @property
     def triangles(self) -> Int[np.ndarray, "F 3"]:

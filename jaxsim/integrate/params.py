@@ -122,4 +122,3 @@ class SolverParams(eqx.Module):
             start_fitted=self.fitted_contact_friction,
             stop_if_no_improvement=self.stop_if_no_improvement,
         )
-

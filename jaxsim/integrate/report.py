@@ -9,7 +9,7 @@ from ..model.state import State
 
 
 class StageInputs(eqx.Module):
-    """What contact forces of a step are functions of. Kept instead of the forces: forces that nobody reads cost nothing.
+    """What contact forces of a step are functions of. Kept in their stead: forces that nobody reads cost nothing.
 
     Read-backs evaluate the step's own law at these inputs, with the model that made the step.
     """

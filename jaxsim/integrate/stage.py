@@ -115,9 +115,7 @@ def _in_chunks(problem: StageProblem, settings: NewtonSettings, n: int):
         x = jnp.concatenate([x, jnp.repeat(x[..., -1:], padding, axis=-1)], axis=-1)
         return jnp.moveaxis(x.reshape(*x.shape[:-1], chunks, LANES_PER_CHUNK), -2, 0)
 
-    found, outcome = lax.map(
-        lambda part: _forward(eqx.combine(part, common), settings), jax.tree.map(split, varying)
-    )
+    found, outcome = lax.map(lambda part: _forward(eqx.combine(part, common), settings), jax.tree.map(split, varying))
 
     def join(x):
         x = jnp.moveaxis(x, 0, -2)

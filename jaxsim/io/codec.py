@@ -17,13 +17,13 @@ from ..contact.law import ContactOptions
 from ..contact.params import ColliderType, ContactParams, FrictionModel
 from ..geometry.quadrature import SurfaceSamples
 from ..geometry.shapes import Box, Plane, Sphere
+from ..geometry.static_array import StaticArray
 from ..integrate.params import SolverParams
 from ..integrate.report import StageInputs, StepReport
 from ..math.spatial import Pose, Twist, Wrench
 from ..model.control import Control
 from ..model.model import BodyInfo, ContactGroup, Model
 from ..model.state import State
-from ..model.static_array import StaticArray
 from ..observe.contacts import ContactPoints
 from ..solve.newton import ConvergenceMode, LineSearchType
 

@@ -1,6 +1,7 @@
 """Unit quaternions `xyzw` (Hamilton, world_from_local), component by component, and their exponential and logarithm."""
 
 import dataclasses
+from typing import overload
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +41,11 @@ class Quaternion:
     def conj(self) -> "Quaternion":
         return Quaternion(-self.v, self.w)
 
-    def __matmul__(self, other):
+    @overload
+    def __matmul__(self, other: "Quaternion") -> "Quaternion": ...
+    @overload
+    def __matmul__(self, other: Vec3) -> Vec3: ...
+    def __matmul__(self, other: "Quaternion | Vec3") -> "Quaternion | Vec3":
         """Composition with another quaternion, or rotation of a `Vec3`."""
         if isinstance(other, Quaternion):
             a, b = self, other

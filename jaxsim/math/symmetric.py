@@ -6,7 +6,7 @@ Only forward solvers use these: their derivatives are not finite at equal eigenv
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from .vector import Component, Mat3, Vec3, add_to_diagonal, trace
+from .vector import Mat3, Vec3, add_to_diagonal, trace
 
 
 def eigenvalues(a: Mat3) -> Vec3:

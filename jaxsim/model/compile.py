@@ -10,10 +10,10 @@ from ..contact.params import ColliderType, ContactParams
 from ..geometry.mesh import TriMesh
 from ..geometry.quadrature import RULES, SurfaceSamples, sample_surface
 from ..geometry.shapes import AbstractShape, Box, Plane, Sphere, size_of, unit_surface
+from ..geometry.static_array import StaticArray
 from ..math import rotation
 from .model import BodyInfo, ContactGroup, Model
 from .state import State
-from .static_array import StaticArray
 
 _SHAPE_NAMES = {Plane: "plane", Sphere: "sphere", Box: "box", TriMesh: "mesh"}
 
@@ -36,7 +36,7 @@ class RigidSpec:
     layer: str
     gravity_scale: float
     newton_euler: bool
-    mass_properties: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+    mass_properties: tuple[np.ndarray, ...]  # mass, COM, inertia; empty for a static actor
 
     def check_quadrature(self) -> None:
         if self.quadrature not in RULES:
@@ -182,7 +182,9 @@ def _groups(dynamic: list[RigidSpec], static: list[RigidSpec], infos: dict[str, 
                 collider_row=StaticArray(np.array([i.collider_row for i in collider])),
                 body_B=StaticArray(np.array([len(dynamic) + i.row for i in collider])),
                 static_collider=True,
-                with_collider_normal=StaticArray(np.array([b.contact.friction_with_collider_normal for _, b in members])),
+                with_collider_normal=StaticArray(
+                    np.array([b.contact.friction_with_collider_normal for _, b in members])
+                ),
                 padded=StaticArray(np.array([i.collider is ColliderType.NONE for i in colliding])),
             )
         )

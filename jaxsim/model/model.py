@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.quadrature import SurfaceSamples
 from ..geometry.shapes import AbstractShape
-from .static_array import StaticArray
+from ..geometry.static_array import StaticArray
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..contact.params import ContactParams
@@ -15,9 +16,7 @@ from .compile import pad_samples
 from .model import Actor, BodyInfo, Model
 
 _BODY_FIELDS = ("mass", "center_of_mass", "moment_of_inertia", "gravity_scale")
-_CONTACT_FIELDS = tuple(
-    f.name for f in dataclasses.fields(ContactParams) if f.name != "friction_with_collider_normal"
-)
+_CONTACT_FIELDS = tuple(f.name for f in dataclasses.fields(ContactParams) if f.name != "friction_with_collider_normal")
 _SIZE_FIELDS = {"box": "half_extents", "sphere": "radius", "mesh": "scale"}
 
 
@@ -61,7 +60,9 @@ def replace(model: Model, actor: Actor | str | None = None, **values) -> Model:
     body = model.body(actor)
     for name, value in values.items():
         if name in _derived(body):
-            raise ValueError(f"actor {body.name!r}: {name} is changed with resize, which recomputes what follows from it")
+            raise ValueError(
+                f"actor {body.name!r}: {name} is changed with resize, which recomputes what follows from it"
+            )
         _known(body.name, name, _names(body))
         value = _fitting(body.name, name, value, get(model, body.name, name))
         model = eqx.tree_at(lambda m, n=name: _leaf(m, body, n)[0], model, _set(model, body, name, value))
@@ -103,9 +104,13 @@ def resize(model: Model, actor: Actor | str, **size) -> Model:
         known = f"it takes {field}=" if field else "a plane has no size"
         raise ValueError(f"actor {body.name!r}: resize got {', '.join(size) or 'nothing'}; {known}")
     value = jnp.asarray(size[field], model.size.dtype)
-    if value.shape not in ((), (3,)) or (field == "radius" and value.shape) or (field == "half_extents" and not value.shape):
+    if (
+        value.shape not in ((), (3,))
+        or (field == "radius" and value.shape)
+        or (field == "half_extents" and not value.shape)
+    ):
         raise ValueError(f"actor {body.name!r}: {field} has the wrong shape {value.shape}")
-    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
+    if not isinstance(value, Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
         raise ValueError(f"actor {body.name!r}: {field} must be positive and finite [m]; got {size[field]}")
     value = jnp.broadcast_to(value, (3,))
     column = model.column(body)
@@ -122,7 +127,7 @@ def resize(model: Model, actor: Actor | str, **size) -> Model:
 
 def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> Model:
     kind = body.collider.value
-    # An inscribing sphere follows the axis along which it grows least surprisingly: all ratios are equal for spheres.
+    # A sphere about a mesh must still hold it, so it follows the axis that grows most.
     factor = ratio if kind == "box" else jnp.max(ratio)
     shape = jax.tree.map(lambda x: x.at[..., body.collider_row].multiply(factor), model.colliders[kind])
     return eqx.tree_at(lambda m: m.colliders[kind], model, shape)
@@ -186,12 +191,12 @@ def _fitting(who: str, name: str, value, like: Array) -> Array:
         raise ValueError(f"actor {who!r}: {name} must have shape {like.shape}; got {value.shape}")
     if name == "normal":
         value = value / jnp.linalg.norm(value)
-    if not isinstance(value, jax.core.Tracer) and not np.all(np.isfinite(value)):
+    if not isinstance(value, Tracer) and not np.all(np.isfinite(value)):
         raise ValueError(f"actor {who!r}: {name} must be finite; got {value}")
     return value
 
 
 def _check_mass(model: Model, body: BodyInfo) -> None:
     properties = [getattr(model, n)[..., body.row] for n in ("mass", "center_of_mass", "moment_of_inertia")]
-    if not any(isinstance(p, jax.core.Tracer) for p in properties):
+    if not any(isinstance(p, Tracer) for p in properties):
         check_mass_properties(body.name, *(np.asarray(p, float) for p in properties))

@@ -97,7 +97,7 @@ class Scene:
             layer=layer,
             gravity_scale=1.0 if has_gravity else 0.0,
             newton_euler=newton_euler_inertia,
-            mass_properties=None if static else _mass(name, shape, density, mass, center_of_mass, moment_of_inertia),
+            mass_properties=() if static else _mass(name, shape, density, mass, center_of_mass, moment_of_inertia),
         )
         if static and (np.any(spec.linear_velocity) or np.any(spec.angular_velocity)):
             raise ValueError(
@@ -113,9 +113,7 @@ class Scene:
         if dtype not in (jnp.dtype(jnp.float32), jnp.dtype(jnp.float64)):
             raise ValueError(f"scene: dtype must be float32 or float64; got {dtype}")
         if sum(not s.static for s in self._specs) > 1:
-            warnings.warn(
-                "scene: free bodies do not collide with one another yet, only with static ones", stacklevel=2
-            )
+            warnings.warn("scene: free bodies do not collide with one another yet, only with static ones", stacklevel=2)
         return compile_scene(self.gravity, self._specs, dtype)
 
     def _name(self, name: str | None, kind: str) -> str:
@@ -141,8 +139,8 @@ def _mass(name: str, shape, density, mass, center_of_mass, moment_of_inertia):
             raise ValueError(f"actor {name!r}: {e}") from None
         if center_of_mass is not None and moment_of_inertia is None:
             raise ValueError(
-                f"actor {name!r}: center_of_mass={center_of_mass} without moment_of_inertia: the shape's own inertia is "
-                "about its centroid; give the inertia about the centre of mass too"
+                f"actor {name!r}: center_of_mass={center_of_mass} without moment_of_inertia: the shape's own "
+                "inertia is about its centroid; give the inertia about the centre of mass too"
             )
         properties = (
             whole.mass,
@@ -210,4 +208,3 @@ def _unit_quaternion(name: str, value) -> np.ndarray:
             f"got {value} of length {length:.6g}: normalise it or use jaxsim.rotation"
         )
     return q / length
-

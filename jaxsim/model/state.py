@@ -46,9 +46,7 @@ def com_position(model: Model, state: State, actor: Actor | str) -> Float[Array,
     return state.static_position[:, body.row] if body.static else _com(state, body)
 
 
-def velocity(
-    model: Model, state: State, actor: Actor | str, point: Float[Array, "3"] | None = None
-) -> Twist:
+def velocity(model: Model, state: State, actor: Actor | str, point: Float[Array, "3"] | None = None) -> Twist:
     """Velocity of the centre of mass, or of the body's material point at world `point` [m]; world axes."""
     body = model.body(actor)
     if body.static:

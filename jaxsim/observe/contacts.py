@@ -4,15 +4,14 @@ A report keeps the poses, not the forces, so that forces nobody reads cost nothi
 Values belong to the end of the step and are forces [N], not impulses.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..dynamics.problem import Displacement, StageProblem, stage_problem
+from ..dynamics.problem import Displacement, StageProblem, body_columns, identity_displacement, stage_problem
 from ..dynamics.residual import Evaluation, Stage, prepare, respond
 from ..integrate.params import SolverParams
 from ..integrate.report import StageInputs, StepReport
@@ -39,7 +38,8 @@ class ContactPoints(NamedTuple):
 
 def contact_points(model: Model, report: StepReport) -> ContactPoints:
     """Contact of the step that made `report`, sample by sample, with the model that made the step."""
-    return _points(model, *_evaluated(model, report.stage), report.stage.valid)
+    inputs = _inputs(report)
+    return _points(model, *_evaluated(model, inputs), inputs.valid)
 
 
 def evaluate_contacts(model: Model, state: State, params: SolverParams | None = None) -> ContactPoints:
@@ -55,15 +55,11 @@ def evaluate_contacts(model: Model, state: State, params: SolverParams | None = 
         turn=Quaternion.identity_like(still.turn.w),
     )
     problem = eqx.tree_at(lambda p: p.statics, problem, settled)
-    zero = jnp.zeros_like(problem.position.x)
-    displacement = Displacement(Vec3(zero, zero, zero), Quaternion.identity_like(zero))
     stage = prepare(problem)
-    return _points(model, stage, respond(stage, displacement), finite[:, 0])
+    return _points(model, stage, respond(stage, identity_displacement(problem)), finite[:, 0])
 
 
-def contact_force(
-    model: Model, report: StepReport, actor: Actor | str, other: Actor | str | None = None
-) -> Wrench:
+def contact_force(model: Model, report: StepReport, actor: Actor | str, other: Actor | str | None = None) -> Wrench:
     """Total contact force on an actor [N] and its torque about the actor's COM [N m] (a static actor's root), world.
 
     Args:
@@ -73,12 +69,13 @@ def contact_force(
     """
     body = model.body(actor)
     partner = None if other is None else model.body(other)
-    stage, evaluations = _evaluated(model, report.stage)
-    after = report.stage.after
+    inputs = _inputs(report)
+    _, evaluations = _evaluated(model, inputs)
+    after = inputs.after
     total = Wrench(jnp.zeros(3, after.q.dtype), jnp.zeros(3, after.q.dtype))
     for group, evaluation in zip(model.groups, evaluations, strict=True):
         a, b = group.body_A.array, group.body_B.array
-        valid = report.stage.valid[a]
+        valid = inputs.valid[a]
         mine = b == model.column(body) if body.static else a == body.row
         if partner is not None:
             theirs = a == partner.row if not partner.static else b == model.column(partner)
@@ -88,27 +85,34 @@ def contact_force(
         share = jnp.where(jnp.asarray(mine) & valid, 1.0, 0.0).astype(after.q.dtype)[:, None]
         force, torque = evaluation.force.stack(-1)[0, :, 0], evaluation.torque.stack(-1)[0, :, 0]
         if body.static:
-            lever = body_columns_com(after)[a] - after.static_position[:, body.row][None]
+            com = after.q.reshape(-1, 7)[:, :3]
+            lever = com[a] - after.static_position[:, body.row][None]
             force, torque = -force, -(torque + jnp.cross(lever, force))
         total = Wrench(total.force + jnp.sum(share * force, 0), total.torque + jnp.sum(share * torque, 0))
     return total
 
 
-def body_columns_com(state: State) -> Float[Array, "nb 3"]:
-    return state.q.reshape(-1, 7)[:, :3]
+def _inputs(report: StepReport) -> StageInputs:
+    if report.stage is None:
+        raise ValueError(
+            "contact read-back: a trajectory's summaries hold no poses; use trajectory.report(k) or .reports"
+        )
+    return report.stage
 
 
 def _evaluated(model: Model, inputs: StageInputs) -> tuple[Stage, list[Evaluation]]:
     """The step's law at the step's converged poses."""
     problem, _ = stage_problem(model, inputs.before, inputs.control, inputs.h, inputs.options)
     stage = prepare(problem)
-    return stage, respond(stage, _displacement(problem, inputs.after))
+    return stage, respond(stage, _displacement(problem, inputs))
 
 
-def _displacement(problem: StageProblem, after: State) -> Displacement:
-    rows = after.q.reshape(-1, 7).T[..., None]
-    turn = Quaternion.of(rows[3:]) @ problem.rotation.conj
-    return Displacement(Vec3.of(rows[:3]) - problem.position, turn)
+def _displacement(problem: StageProblem, inputs: StageInputs) -> Displacement:
+    after = inputs.after
+    rotation = Quaternion.of(body_columns(after.q[:, None], 7)[3:])
+    # The velocity of the step is its displacement over h, and has not lost digits to the position it is added to.
+    linear = Vec3.of(body_columns(after.v[:, None], 6)[:3] * inputs.h)
+    return Displacement(linear, rotation @ problem.rotation.conj)
 
 
 def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bool[Array, "nb"]) -> ContactPoints:
@@ -126,25 +130,28 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
         active = response.load.active & valid[a][None, :, None] & (prepared.pair.weight > 0)
         force = e.axes @ (response.traction * prepared.pair.weight)
 
-        def rows(x):
-            return jnp.swapaxes(x[..., 0], 0, 1).reshape(samples * pairs)
-
-        def vectors(v: Vec3):
-            return jnp.stack([rows(v.x), rows(v.y), rows(v.z)], -1)
-
         tables["actor_A"].append(np.repeat([order[False, i] for i in a], samples))
         tables["actor_B"].append(np.repeat([order[True, i - model.n_dynamic] for i in b], samples))
         tables["sample"].append(np.tile(np.arange(samples), pairs))
-        tables["position"].append(vectors(position))
-        tables["normal"].append(vectors(e.axes @ unit))
-        tables["distance"].append(rows(response.now.gap))
-        tables["weight"].append(rows(prepared.pair.weight))
-        tables["force"].append(jnp.where(rows(active)[:, None], vectors(force), 0.0))
-        tables["active"].append(rows(active))
+        tables["position"].append(_vectors(position))
+        tables["normal"].append(_vectors(e.axes @ unit))
+        tables["distance"].append(_rows(response.now.gap))
+        tables["weight"].append(_rows(prepared.pair.weight))
+        tables["force"].append(jnp.where(_rows(active)[:, None], _vectors(force), 0.0))
+        tables["active"].append(_rows(active))
     return ContactPoints(**{f: _joined(f, parts, model.gravity.dtype) for f, parts in tables.items()})
 
 
-def _joined(field: str, parts: list, dtype):
+def _rows(x: Array) -> Array:
+    """(samples, pairs, one world) as one axis, pair by pair."""
+    return jnp.swapaxes(x[..., 0], 0, 1).reshape(-1)
+
+
+def _vectors(v: Vec3) -> Float[Array, "n 3"]:
+    return jnp.stack([_rows(v.x), _rows(v.y), _rows(v.z)], -1)
+
+
+def _joined(field: str, parts: list, dtype) -> Any:
     if field in ("actor_A", "actor_B", "sample"):
         return np.concatenate(parts) if parts else np.zeros(0, int)
     if parts:

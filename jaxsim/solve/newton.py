@@ -96,8 +96,9 @@ def solve(
         size: 2-norm of the configuration of an iterate, for the step tolerance.
 
     After a line search that finds nothing, a lane whose matrix was not fitted reassembles it fitted at the same point
-    and tries again; after that it stops at its best iterate, or takes the shortest step all the same. Order of the tests at an accepted iterate:
-    divergence, residual, iteration limit, small step. Source: SuperDex Physics 1.0.1, `newton_solver.cpp`.
+    and tries again; after that it stops at its best iterate, or, without `stop_if_no_improvement`, takes the shortest
+    step all the same. Order of the tests at an accepted iterate: divergence, residual, iteration limit, small step.
+    Source: SuperDex Physics 1.0.1, `newton_solver.cpp`.
     """
     zero = jnp.zeros_like(weights[0])
     count = jnp.zeros(zero.shape, jnp.int32)

@@ -194,7 +194,7 @@ def _plane(model: Model, states: State, body: BodyInfo) -> VisualPlane:
 def _arrows(trajectory: Trajectory) -> np.ndarray:
     """(rows, dynamic bodies, 6): a row has the force of the step that led to it, the start none."""
     force = contact_forces(trajectory)
-    com = np.asarray(trajectory.states.q, float).reshape(-1, force.shape[1], 7)[..., :3]
+    com = np.asarray(trajectory.states.q, float).reshape(len(force) + 1, force.shape[1], 7)[..., :3]
     return np.concatenate([com, np.concatenate([np.zeros_like(com[:1]), force])], axis=-1)
 
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.geometry.index_table import IndexTable
 from jaxsim.geometry.shapes import Box, Plane, Sphere, size_of, surface_of, unit_surface
+from jaxsim.geometry.static_array import StaticArray
 from jaxsim.geometry.surface import boundary_edges
 
 
@@ -70,8 +70,8 @@ def test_equal_surfaces_do_not_retrace():
     assert len(traces) == 1
 
 
-def test_index_tables_compare_by_content_and_cannot_be_changed():
-    a, b = IndexTable(np.array([[0, 1, 2]])), IndexTable(np.array([[0, 1, 2]]))
-    assert a == b and hash(a) == hash(b) and a != IndexTable(np.array([[0, 2, 1]]))
+def test_static_arrays_compare_by_content_and_cannot_be_changed():
+    a, b = StaticArray(np.array([[0, 1, 2]])), StaticArray(np.array([[0, 1, 2]]))
+    assert a == b and hash(a) == hash(b) and a != StaticArray(np.array([[0, 2, 1]]))
     with pytest.raises(ValueError):
         a.array[0] = 1

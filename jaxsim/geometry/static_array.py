@@ -1,4 +1,4 @@
-"""Index tables that are part of a model's static structure."""
+"""NumPy arrays that may stand as static metadata of a pytree: index tables, reference vertices."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ class StaticArray:
     __slots__ = ("_hash", "array")
 
     def __init__(self, array: np.ndarray):
-        array = np.ascontiguousarray(array)
+        array = np.array(array, order="C")  # a copy, so that the caller cannot change it behind the hash
         array.flags.writeable = False
         self.array = array
         self._hash = hash((array.shape, array.dtype.str, array.tobytes()))
