@@ -13,15 +13,11 @@ def eigenvalues(a: Mat3) -> Vec3:
     """Eigenvalues in descending order (trigonometric form). Source: Smith (1961), doi:10.1145/355578.366316."""
     mean = trace(a) / 3
     b = add_to_diagonal(a, -mean)
-    off = a.r0.y**2 + a.r0.z**2 + a.r1.z**2
-    p = jnp.sqrt((b.r0.x**2 + b.r1.y**2 + b.r2.z**2 + 2 * off) / 6)
-    det = (
-        b.r0.x * (b.r1.y * b.r2.z - b.r1.z * b.r1.z)
-        - b.r0.y * (b.r0.y * b.r2.z - b.r1.z * b.r0.z)
-        + b.r0.z * (b.r0.y * b.r1.z - b.r1.y * b.r0.z)
-    )
-    scale = jnp.where(p > 0, p, 1.0)
-    angle = jnp.arccos(jnp.clip(det / (2 * scale * scale * scale), -1.0, 1.0)) / 3
+    p = jnp.sqrt(jnp.sum(b.array * b.array, axis=(0, 1)) / 6)
+    # Scaled before the determinant is formed: the cube of a spread near rounding would underflow.
+    xx, xy, xz, yy, yz, zz = (b * (1.0 / jnp.where(p > 0, p, 1.0))).upper()
+    det = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
+    angle = jnp.arccos(jnp.clip(det / 2, -1.0, 1.0)) / 3
     first = mean + 2 * p * jnp.cos(angle)
     last = mean + 2 * p * jnp.cos(angle + 2 * jnp.pi / 3)
     return Vec3(first, 3 * mean - first - last, last)
