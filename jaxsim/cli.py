@@ -125,7 +125,7 @@ def _doctor(arguments: argparse.Namespace) -> None:
     print("packages: " + ", ".join(f"{name} {_version(name) or 'MISSING'}" for name in CORE))
     devices = jax.devices()
     print(f"devices: {len(devices)} x {devices[0].device_kind} ({jax.default_backend()})")
-    x64 = "on" if jax.config.jax_enable_x64 else 'off; float64 needs jax.config.update("jax_enable_x64", True)'
+    x64 = "on" if jax.config.read("jax_enable_x64") else 'off; float64 needs jax.config.update("jax_enable_x64", True)'
     print(f"x64: {x64}")
     print(f"default dtype: {jnp.zeros(0).dtype}")
     extras = _extras()

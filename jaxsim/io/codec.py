@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..contact.law import ContactOptions
 from ..contact.params import ColliderType, ContactParams, FrictionModel
@@ -99,7 +100,7 @@ class _Encoder:
         )
 
     def _store(self, name: str, value: Any) -> None:
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             raise CodecError(f"{name} is being traced: save outside jit, grad and vmap, where values are known")
         array = np.asarray(value)
         if array.dtype.kind not in _PLAIN_KINDS:

@@ -71,7 +71,7 @@ def read(path: PathLike, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
         )
     if header.get("kind") != kind:
         readers = {"save": "jaxsim.load", "trajectory": "Trajectory.load"}
-        remedy = readers.get(header.get("kind"), "the function that belongs to it")
+        remedy = readers.get(str(header.get("kind")), "the function that belongs to it")
         raise CodecError(f"it holds a {header.get('kind')}, not a {kind}; read it with {remedy}")
     if not isinstance(header.get("content"), dict):
         raise CodecError("its header has no content; the file is damaged")

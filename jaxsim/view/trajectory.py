@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..geometry.shapes import Plane
 from ..integrate.report import StepReport
 from ..model.model import BodyInfo, Model
 from ..model.state import State, pose
@@ -112,6 +113,7 @@ def plot_trajectory(trajectory: Trajectory, world: int = 0, figure: "Figure | No
 
     if figure is None:
         figure = import_optional("matplotlib.figure").Figure(figsize=(9.0, 6.0), layout="constrained")
+    assert figure is not None
     axes = figure.subplots(3, 2, sharex=True)
     for row, name in enumerate("xyz"):
         plot_series(times, q[..., row], names, f"{name} of COM [m]", axes[row, 0])
@@ -185,6 +187,7 @@ def _mesh(model: Model, body: BodyInfo) -> VisualMesh:
 def _plane(model: Model, states: State, body: BodyInfo) -> VisualPlane:
     """The plane where it is at the start: one that is carried along itself, as a conveyor is, stays the same."""
     plane = model.colliders["plane"]
+    assert isinstance(plane, Plane)
     position = np.asarray(states.static_position, float)[0, :, body.row]
     quaternion = np.asarray(states.static_quaternion, float)[0, :, body.row]
     normal = rotation.rotate(quaternion, np.asarray(plane.normal, float)[:, body.collider_row])
