@@ -5,7 +5,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from . import rotation
-from .vector import Vec3
 
 
 class Pose(eqx.Module):
@@ -24,8 +23,8 @@ class Pose(eqx.Module):
 
     def apply(self, points: Float[Array, "*b 3"]) -> Float[Array, "*b 3"]:
         """Points given in L, in W [m]; directions want `rotation.rotate` instead."""
-        turned = Vec3.of_last(rotation.rotate(self.quaternion, points))
-        return (turned + Vec3.of_last(self.position)).stack(-1)
+        turned = rotation.rotate(self.quaternion, points)
+        return turned + self.position[(None,) * (turned.ndim - self.position.ndim)]
 
 
 class Twist(eqx.Module):

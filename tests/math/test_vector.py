@@ -40,7 +40,6 @@ def test_matrix_algebra_is_that_of_numpy():
     close((-m).stack(), -M)
     close(trace(m), np.trace(M))
     close(add_to_diagonal(m, A[0]).stack(), M + A[0] * np.eye(3)[..., None])
-    close(Mat3.diagonal(*A).stack(), A[:, None] * np.eye(3)[..., None])
 
 
 def test_symmetric_matrix_of_six_numbers():
