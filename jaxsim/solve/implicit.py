@@ -18,8 +18,8 @@ def implicit_zero(
 ) -> Float[Array, "k n w"]:
     """The increment that keeps `residual(z, theta) = 0`, at a theta where the root is `z` = 0.
 
-    Its value is `z` (give zeros); its derivative is -K^-1 dR/dtheta with K = dR/dz, in forward and reverse mode and to
-    any order.
+    Its value is `z` (give zeros); its derivative is -K^-1 dR/dtheta with K = dR/dz, in forward and reverse mode.
+    Second derivatives are right too, except inside `lax.scan`, where the increment loses its own derivative (known fault).
 
     Args:
         residual: a module-level function; whatever is differentiated travels in theta, and nothing in a closure.

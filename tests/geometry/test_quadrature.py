@@ -13,7 +13,7 @@ import pytest
 from jaxsim.geometry.quadrature import RULES, QuadratureRule, sample_surface
 from jaxsim.geometry.shapes import Box, surface_of
 
-GOLDEN = Path(__file__).parents[3] / "shared/reference/superdex/quadrature_rules.json"  # beside the checkout
+GOLDEN = Path(__file__).parents[1] / "data" / "quadrature_rules.json"
 
 
 def monomial_error(rule: QuadratureRule, degree: int) -> float:
@@ -38,7 +38,6 @@ def test_rules_have_the_points_their_name_says_inside_the_triangle(rule):
     assert np.all(rule.barycentric > 0) and np.all(rule.weights > 0)
 
 
-@pytest.mark.skipif(not GOLDEN.exists(), reason="reference data of SuperDex Physics not at hand")
 @pytest.mark.parametrize("name", RULES)
 def test_samples_come_in_the_order_of_superdex(name):
     table = json.loads(GOLDEN.read_text())
