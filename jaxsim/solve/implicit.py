@@ -19,7 +19,7 @@ def implicit_zero(
     """The increment that keeps `residual(z, theta) = 0`, at a theta where the root is `z` = 0.
 
     Its value is `z` (give zeros); its derivative is -K^-1 dR/dtheta with K = dR/dz, in forward and reverse mode.
-    Second derivatives are right too, except inside `lax.scan`, where the increment loses its own derivative (known fault).
+    Second derivatives are right too, except inside `lax.scan`: there the increment loses its own (known fault).
 
     Args:
         residual: a module-level function; whatever is differentiated travels in theta, and nothing in a closure.
