@@ -39,10 +39,7 @@ def solve_stage(problem: StageProblem, settings: NewtonSettings) -> tuple[Displa
     found, outcome = lax.stop_gradient(_forward(lax.stop_gradient(problem), lax.stop_gradient(settings)))
     # Reverse mode keeps this one array per step instead of solving the step again.
     found = jax.tree.map(lambda x: checkpoint_name(x, "displacement"), found)
-    # Zeros that vary from world to world as the outcome does: were they a constant, `vmap` inside `grad` would take the
-    # increment for shared while its tangent is not (JAX 0.10.2 then transposes with mismatched shapes).
-    none = jnp.where(outcome.status < 0, 1.0, 0.0).astype(problem.h.dtype)
-    z = jnp.broadcast_to(none, (6, *none.shape))
+    z = jnp.zeros((6, *outcome.status.shape), problem.h.dtype)
     z = implicit_zero(residual, solve_blocks, z, (found, problem))
     return move(found, z), outcome
 
