@@ -107,12 +107,12 @@ def read(path: pathlib.Path) -> Recipe:
 def builder_of(meta: dict[str, Any]) -> Callable[[dict[str, Any], dict[str, np.ndarray]], Recipe]:
     """The builder for a kind of scene. A new kind is one more builder here."""
     bodies = meta["bodies"]
-    static_kinds = {b["collider_type"] for b in bodies if b["static"]} - {"PLANE", "BOX", "SPHERE", "NONE"}
+    several = len(bodies) > 2 or sum(not b["static"] for b in bodies) > 1
+    met = {b["collider_type"] for b in bodies if b["static"] or several} - {"PLANE", "BOX", "SPHERE", "NONE"}
     blockers = [
         (meta["deformables"], "deformable bodies (soft, shell, rod)"),
         (meta["articulations"], "articulations"),
-        (static_kinds, f"a static {'/'.join(sorted(static_kinds))} collider"),
-        (sum(not b["static"] for b in bodies) > 1, "contact between dynamic bodies"),
+        (met, f"a {'/'.join(sorted(met))} collider"),
         (meta["integration_method"] != "BACKWARD_EULER", f"the integrator {meta['integration_method']}"),
     ]
     missing = [what for found, what in blockers if found]
@@ -122,7 +122,7 @@ def builder_of(meta: dict[str, Any]) -> Callable[[dict[str, Any], dict[str, np.n
 
 
 def rigid_scene(meta: dict[str, Any], meshes: dict[str, np.ndarray]) -> Recipe:
-    """One free rigid body and any static ones."""
+    """Rigid bodies, free and static."""
     scene = js.Scene(gravity=meta["gravity"])
     for body in meta["bodies"]:
         if "normal" in body:

@@ -15,8 +15,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..math.rows import Rows, take
 from ..math.safe import safe_sqrt
 from ..math.vector import Component, Vec3, dot, norm
+from .bounds import Bounds
 from .surface import Surface, unit_cube, unit_icosphere
 
 
@@ -26,6 +28,14 @@ class AbstractShape(eqx.Module):
     @abc.abstractmethod
     def signed_distance(self, p: Vec3) -> Component:
         """Signed distance [m] of points `p` [m] in the shape's frame, negative inside; element by element."""
+
+    def rows(self, rows: Rows) -> "AbstractShape":
+        """The solids of some rows of the last axis but one, for pairs."""
+        return take(self, rows)
+
+    @abc.abstractmethod
+    def bounds(self) -> Bounds:
+        """Box about each solid in its own frame, for the broad phase; ValueError for one without end."""
 
 
 class Plane(AbstractShape):
@@ -55,6 +65,9 @@ class Plane(AbstractShape):
     def signed_distance(self, p: Vec3) -> Component:
         return dot(_components(self.normal, p), p) - _same_rank(self.offset, p)
 
+    def bounds(self) -> Bounds:
+        raise ValueError("a Plane has no bounds: it is near to everything")
+
 
 class Sphere(AbstractShape):
     """A ball about the origin; `radius` [m] must be positive (ValueError)."""
@@ -71,6 +84,9 @@ class Sphere(AbstractShape):
         square = dot(p, p)
         off_center = square >= (10.0 * jnp.finfo(square.dtype).eps) ** 2
         return jnp.where(off_center, jnp.sqrt(jnp.where(off_center, square, 1.0)), p.x) - _same_rank(self.radius, p)
+
+    def bounds(self) -> Bounds:
+        return Bounds.about_origin(Vec3(self.radius, self.radius, self.radius))
 
 
 class Box(AbstractShape):
@@ -100,6 +116,9 @@ class Box(AbstractShape):
         square = dot(beyond, beyond)
         past_edge &= square >= jnp.finfo(square.dtype).tiny
         return jnp.where(past_edge, safe_sqrt(jnp.where(past_edge, square, 1.0)), nearest)
+
+    def bounds(self) -> Bounds:
+        return Bounds.about_origin(Vec3.of(self.half_extents))
 
 
 def distance_and_gradient(shape: AbstractShape, p: Vec3) -> tuple[Component, Vec3]:

@@ -1,6 +1,8 @@
 """From checked actor specifications to the arrays and index tables of a model."""
 
 import dataclasses
+from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +58,7 @@ class RigidSpec:
         return np.asarray(unit.vertices), unit.triangles, np.asarray(size_of(self.shape))
 
 
-def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[Model, State]:
+def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype, contact_capacity: int) -> tuple[Model, State]:
     """Model and initial state of a list of actors, in `dtype`."""
     dynamic = [s for s in specs if not s.static]
     static = [s for s in specs if s.static]
@@ -87,7 +89,7 @@ def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[M
             )
         )
     mass = [s.mass_properties for s in dynamic]
-
+    named = {i.name: i for i in infos}
     model = Model(
         gravity=gravity,
         mass=np.array([m[0] for m in mass]),
@@ -100,7 +102,7 @@ def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[M
         colliders=colliders,
         collider_center=_columns([centers.get(s.name, np.zeros(3)) for s in ordered], 3),
         bodies=tuple(infos),
-        groups=_groups(dynamic, static, {i.name: i for i in infos}),
+        groups=_groups([named[s.name] for s in ordered], {s.name: s for s in specs}, contact_capacity),
     )
     return (
         jax.tree.map(lambda x: jnp.asarray(x, dtype), model),
@@ -163,32 +165,51 @@ def _colliders(ordered: list[RigidSpec], surfaces):
     return {k: jax.tree.map(lambda *x: jnp.stack(x, -1), *v) for k, v in found.items()}, rows, centers
 
 
-def _groups(dynamic: list[RigidSpec], static: list[RigidSpec], infos: dict[str, BodyInfo]) -> tuple[ContactGroup, ...]:
-    pairs: dict[tuple[ColliderType, int], list[tuple[RigidSpec, RigidSpec]]] = {}
-    for a in dynamic:
-        for b in static:
-            if b.collider is not ColliderType.NONE:
-                pairs.setdefault((b.collider, infos[a.name].bucket), []).append((a, b))
+def _groups(ordered: list[BodyInfo], specs: dict[str, RigidSpec], capacity: int) -> tuple[ContactGroup, ...]:
+    """One group per kind of collider, sample bucket, and whether the colliders move; bodies dynamic first."""
+    columns = {info.name: column for column, info in enumerate(ordered)}
+    buckets: dict[int, list[BodyInfo]] = {}
+    kinds: dict[ColliderType, list[BodyInfo]] = {}
+    for info in ordered:
+        if info.bucket >= 0:
+            buckets.setdefault(info.bucket, []).append(info)
+        if info.collider_row >= 0:
+            kinds.setdefault(info.collider, []).append(info)  # in the order of their rows
     groups = []
-    for kind, bucket in sorted(pairs, key=lambda k: (k[0].value, k[1])):
-        members = pairs[kind, bucket]
-        colliding, collider = [infos[a.name] for a, _ in members], [infos[b.name] for _, b in members]
-        groups.append(
-            ContactGroup(
-                kind=kind,
-                bucket=bucket,
-                bucket_row=StaticArray(np.array([i.bucket_row for i in colliding])),
-                body_A=StaticArray(np.array([i.row for i in colliding])),
-                collider_row=StaticArray(np.array([i.collider_row for i in collider])),
-                body_B=StaticArray(np.array([len(dynamic) + i.row for i in collider])),
-                static_collider=True,
-                with_collider_normal=StaticArray(
-                    np.array([b.contact.friction_with_collider_normal for _, b in members])
-                ),
-                padded=StaticArray(np.array([i.collider is ColliderType.NONE for i in colliding])),
-            )
-        )
+    for kind, colliders in sorted(kinds.items(), key=lambda item: item[0].value):
+        for bucket, owners in sorted(buckets.items()):
+            for static in (True, False):
+                allowed = np.array([[b.static == static and a is not b for b in colliders] for a in owners])
+                if not allowed.any():
+                    continue
+                # A plane is near to everything, so that nothing could be left out.
+                chosen = kind is not ColliderType.PLANE and int(allowed.sum(1).max()) > capacity
+                owner, row = np.nonzero(allowed)
+                if chosen:
+                    owner = np.repeat(np.arange(len(owners)), capacity)
+                groups.append(
+                    ContactGroup(
+                        kind=kind,
+                        bucket=bucket,
+                        static_collider=static,
+                        owner_body=_table(a.row for a in owners),
+                        owner_bucket_row=_table(a.bucket_row for a in owners),
+                        owner_padded=_table(a.collider is ColliderType.NONE for a in owners),
+                        collider_body=_table(columns[b.name] for b in colliders),
+                        collider_normal=_table(
+                            bool(specs[b.name].contact.friction_with_collider_normal) for b in colliders
+                        ),
+                        allowed=StaticArray(allowed),
+                        owner=StaticArray(owner),
+                        collider_row=None if chosen else StaticArray(row),
+                        slots=capacity if chosen else 1,
+                    )
+                )
     return tuple(groups)
+
+
+def _table(values: Iterable[Any]) -> StaticArray:
+    return StaticArray(np.array(list(values)))
 
 
 def _initial_state(dynamic: list[RigidSpec], static: list[RigidSpec], dtype) -> State:

@@ -1,6 +1,5 @@
 """The scene builder: collects actors, checks them once, and compiles them into a `Model` and a `State`."""
 
-import warnings
 from typing import Any
 
 import jax
@@ -107,14 +106,20 @@ class Scene:
         self._specs.append(spec)
         return Actor(name, len(self._specs) - 1)
 
-    def build(self, dtype: Any = None) -> tuple[Model, State]:
-        """The model and its initial state, in float32 or float64 (JAX's default float when not given)."""
+    def build(self, dtype: Any = None, contact_capacity: int = 12) -> tuple[Model, State]:
+        """The model and its initial state.
+
+        Args:
+            dtype: float32 or float64; JAX's default float when None.
+            contact_capacity: colliders of one kind that a body can be near to at the same time. Where a scene holds
+                more, each step looks for the nearest; `report.overflow` tells when there were more than fit.
+        """
         dtype = jnp.dtype(jax.dtypes.canonicalize_dtype(float if dtype is None else dtype))
         if dtype not in (jnp.dtype(jnp.float32), jnp.dtype(jnp.float64)):
             raise ValueError(f"scene: dtype must be float32 or float64; got {dtype}")
-        if sum(not s.static for s in self._specs) > 1:
-            warnings.warn("scene: free bodies do not collide with one another yet, only with static ones", stacklevel=2)
-        return compile_scene(self.gravity, self._specs, dtype)
+        if contact_capacity != int(contact_capacity) or contact_capacity < 1:
+            raise ValueError(f"scene: contact_capacity must be a whole number >= 1; got {contact_capacity}")
+        return compile_scene(self.gravity, self._specs, dtype, int(contact_capacity))
 
     def _name(self, name: str | None, kind: str) -> str:
         taken = {s.name for s in self._specs}

@@ -10,11 +10,11 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
 Residual = Callable[[Float[Array, "k n w"], Any], Float[Array, "k n w"]]
-LinearSolve = Callable[[Callable[[Array], Array], Array], Array]
+SlopeSolve = Callable[[Float[Array, "k n w"], Any, Float[Array, "k n w"]], Float[Array, "k n w"]]
 
 
 def implicit_zero(
-    residual: Residual, linear_solve: LinearSolve, z: Float[Array, "k n w"], theta: Any
+    residual: Residual, solve_slope: SlopeSolve, z: Float[Array, "k n w"], theta: Any
 ) -> Float[Array, "k n w"]:
     """The increment that keeps `residual(z, theta) = 0`, at a theta where the root is `z` = 0.
 
@@ -23,7 +23,8 @@ def implicit_zero(
 
     Args:
         residual: a pure function; whatever is differentiated travels in theta, and nothing in a closure.
-        linear_solve: x with K x = b, given K's product and b; linear and transposable in b.
+        solve_slope: x with K x = b, given z, theta and b; linear and transposable in b, differentiable in z and theta.
+            K is the exact slope, unsymmetric as friction makes it: a forward solver's approximation has no say here.
     """
     leaves, structure = jax.tree.flatten(theta)
 
@@ -36,9 +37,7 @@ def implicit_zero(
             return residual(z, jax.tree.unflatten(structure, filled))
 
         _, r_dot = jax.jvp(at, ([leaves[i] for i in varying],), (list(dots),))
-        # K is the exact slope, unsymmetric as friction makes it; the forward solver's approximation has no say here.
-        _, K = jax.linearize(lambda z: residual(z, jax.tree.unflatten(structure, leaves)), z)
-        return linear_solve(K, -r_dot)
+        return solve_slope(z, jax.tree.unflatten(structure, leaves), -r_dot)
 
     return _implicit_p.bind(z, *leaves, slope=slope)
 

@@ -16,8 +16,9 @@ def residual(z, theta):
     return x**3 + a * x - c
 
 
-def divide(K, b):
-    return b / K(jnp.ones_like(b))
+def divide(z, theta, b):
+    start, a, _ = theta
+    return b / (3 * (start + z) ** 2 + a)
 
 
 @jax.jit
