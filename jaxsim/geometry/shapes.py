@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ..math.safe import safe_sqrt
 from ..math.vector import Component, Vec3, dot, norm
+from .revolution import unit_capsule, unit_cylinder
 from .surface import Surface, unit_cube, unit_icosphere
 
 
@@ -68,9 +69,7 @@ class Sphere(AbstractShape):
 
     def signed_distance(self, p: Vec3) -> Component:
         """Distance to the surface; at the centre, where no direction is nearest, the gradient is (1, 0, 0)."""
-        square = dot(p, p)
-        off_center = square >= (10.0 * jnp.finfo(square.dtype).eps) ** 2
-        return jnp.where(off_center, jnp.sqrt(jnp.where(off_center, square, 1.0)), p.x) - _same_rank(self.radius, p)
+        return _length(p) - _same_rank(self.radius, p)
 
 
 class Box(AbstractShape):
@@ -102,10 +101,50 @@ class Box(AbstractShape):
         return jnp.where(past_edge, safe_sqrt(jnp.where(past_edge, square, 1.0)), nearest)
 
 
+class Capsule(AbstractShape):
+    """Points within `radius` [m] of the segment |z| <= `half_length` [m]; both must be positive (ValueError)."""
+
+    radius: Float[Array, "*b"]
+    half_length: Float[Array, "*b"]
+
+    def __init__(self, radius: Any, half_length: Any):
+        self.radius, self.half_length = _radius_and_half_length("Capsule", radius, half_length)
+
+    def signed_distance(self, p: Vec3) -> Component:
+        """Distance to the surface; on the segment, where no direction is nearest, the gradient is (1, 0, 0)."""
+        h = _same_rank(self.half_length, p)
+        beyond = jnp.where(p.z > h, p.z - h, jnp.where(p.z < -h, p.z + h, 0.0))
+        return _length(Vec3(p.x, p.y, beyond)) - _same_rank(self.radius, p)
+
+
+class Cylinder(AbstractShape):
+    """The solid x^2 + y^2 <= radius^2, |z| <= half_length; both sizes [m] must be positive (ValueError)."""
+
+    radius: Float[Array, "*b"]
+    half_length: Float[Array, "*b"]
+
+    def __init__(self, radius: Any, half_length: Any):
+        self.radius, self.half_length = _radius_and_half_length("Cylinder", radius, half_length)
+
+    def signed_distance(self, p: Vec3) -> Component:
+        """Euclidean distance outside, minus the depth under the nearer of side and end inside.
+
+        As in `Box.signed_distance`, selections keep the gradient a unit vector: the side wins over an end, the upper
+        end over the lower one, and on the axis the side lies along x.
+        """
+        side = _length(Vec3(p.x, p.y, jnp.zeros_like(p.x))) - _same_rank(self.radius, p)
+        end = _outward(p.z) - _same_rank(self.half_length, p)
+        square = side * side + end * end
+        past_rim = (side > 0) & (end > 0) & (square >= jnp.finfo(square.dtype).tiny)
+        return jnp.where(past_rim, safe_sqrt(jnp.where(past_rim, square, 1.0)), jnp.where(side >= end, side, end))
+
+
+@functools.singledispatch
 def distance_and_gradient(shape: AbstractShape, p: Vec3) -> tuple[Component, Vec3]:
     """Signed distance [m] and its gradient, of one shape in the axes of the shape, for every element of `p`.
 
-    One reverse sweep with a cotangent of ones: the distance of an element depends on that element alone.
+    Shapes with a gradient of their own register it. All others take one reverse sweep with a cotangent of ones: the
+    distance of an element depends on that element alone.
     """
     shape_of_result = jax.eval_shape(shape.signed_distance, p).shape
     # A component that is broadcast against the leaves would have its gradient summed over them.
@@ -119,27 +158,52 @@ def unit_surface(kind: type[AbstractShape], subdivisions: int = 0) -> Surface:
     """Surface of a shape class at size one, as NumPy; times `size_of(shape)` it is the shape's own, at any size.
 
     Args:
-        kind: `Box` (12 triangles at zero subdivisions) or `Sphere` (320).
-        subdivisions: 0 or more, see `unit_cube` and `unit_icosphere`.
+        kind: `Box` (12 triangles at zero subdivisions), `Sphere` (320) or `Cylinder` (224).
+        subdivisions: 0 or more, see `unit_cube`, `unit_icosphere` and `unit_cylinder`.
 
     Raises:
-        ValueError: `kind` has no such surface.
+        ValueError: `kind` has no such surface; a `Capsule` has a `surface_basis`.
     """
-    surfaces = {Box: unit_cube, Sphere: unit_icosphere}
+    surfaces = {Box: unit_cube, Sphere: unit_icosphere, Cylinder: unit_cylinder}
     if kind not in surfaces:
         raise ValueError(f"{kind.__name__} has no surface of unit size: {_NO_SURFACE}")
     return surfaces[kind](subdivisions)
 
 
 _NO_SURFACE = (
-    "only Box and Sphere sample themselves. A Plane has no surface samples and must be static; "
-    "a TriMesh brings its own vertices."
+    "only Box, Sphere, Cylinder and, by its surface_basis, Capsule sample themselves. A Plane has no surface samples "
+    "and must be static; a TriMesh brings its own vertices."
 )
+
+
+def surface_basis(
+    kind: type[AbstractShape], subdivisions: int = 0
+) -> tuple[Float[np.ndarray, "3 V 3"], Int[np.ndarray, "F 3"]]:
+    """The vertices of a shape class per entry of its size, and its triangles: a surface is linear in its size.
+
+    The vertices of one shape are sum_k size_of(shape)[k] * basis[k]. All but the capsule are unit surfaces stretched
+    along the axes; a capsule keeps round ends at any length.
+
+    Raises:
+        ValueError: `kind` has no such surface, or `subdivisions` is negative.
+    """
+    if kind is Capsule:
+        unit, height = unit_capsule(subdivisions)
+    else:
+        unit, height = unit_surface(kind, subdivisions), None
+    vertices = np.asarray(unit.vertices)
+    basis = vertices.T[:, :, None] * np.eye(3)[:, None, :]
+    if height is not None:
+        basis = np.stack([basis[0] + basis[2], basis[1], height[:, None] * np.eye(3)[2]])
+    return basis, unit.triangles
 
 
 @functools.singledispatch
 def size_of(shape: AbstractShape) -> Float[Array, "3 *b"]:
-    """Factors [m] from the unit surface to that of the shape: half extents, or the radius three times."""
+    """Three numbers [m] that the surface is linear in, see `surface_basis`.
+
+    Half extents of a box, the radius three times of a sphere; radius, radius and half length of cylinder and capsule.
+    """
     raise ValueError(f"{type(shape).__name__} has no size: {_NO_SURFACE}")
 
 
@@ -153,6 +217,12 @@ def _(shape: Sphere) -> Float[Array, "3 *b"]:
     return jnp.stack([shape.radius] * 3)
 
 
+@size_of.register(Capsule)
+@size_of.register(Cylinder)
+def _(shape: Capsule | Cylinder) -> Float[Array, "3 *b"]:
+    return jnp.stack([shape.radius, shape.radius, shape.half_length])
+
+
 @functools.singledispatch
 def surface_of(shape: AbstractShape, subdivisions: int = 0) -> Surface:
     """Triangulated surface [m] of one shape, differentiable in its size.
@@ -164,8 +234,9 @@ def surface_of(shape: AbstractShape, subdivisions: int = 0) -> Surface:
     Raises:
         ValueError: the shape has no surface to sample.
     """
-    unit, size = unit_surface(type(shape), subdivisions), size_of(shape)
-    return Surface(jnp.asarray(unit.vertices, size.dtype) * size[None], unit.triangles)
+    size = size_of(shape)
+    basis, triangles = surface_basis(type(shape), subdivisions)
+    return Surface(jnp.einsum("k,kvc->vc", size, jnp.asarray(basis, size.dtype)), triangles)
 
 
 def as_float_array(value: Any) -> Array:
@@ -190,8 +261,23 @@ def _same_rank(leaf: Component, p: Vec3) -> Component:
     return leaf[(None,) * (jnp.ndim(p.x) - leaf.ndim)]
 
 
+def _length(p: Vec3) -> Component:
+    # Within rounding of zero it becomes the x component, whose gradient is a unit vector.
+    square = dot(p, p)
+    off_center = square >= (10.0 * jnp.finfo(square.dtype).eps) ** 2
+    return jnp.where(off_center, jnp.sqrt(jnp.where(off_center, square, 1.0)), p.x)
+
+
 def _outward(c: Component) -> Component:
     return jnp.where(c >= 0, c, -c)
+
+
+def _radius_and_half_length(shape: str, radius: Any, half_length: Any) -> tuple[Array, Array]:
+    values = as_float_array(radius), as_float_array(half_length)
+    for field, value in zip(("radius", "half_length"), values):
+        if _is_single_value(value, 0):
+            check_positive(f"{shape}.{field}", value)
+    return values
 
 
 def _check_leading_axis(field: str, value: Array) -> None:
