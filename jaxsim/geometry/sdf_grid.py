@@ -178,6 +178,20 @@ def sample_grid(
     return value + far, Vec3.of(gradient)
 
 
+def spline_coefficients(values: Float[Array, "nx ny nz"]) -> Float[Array, "nx ny nz"]:
+    """Coefficients of the quadratic spline that takes these values at the nodes; at least three per axis.
+
+    Distances that are themselves taken as coefficients are smoothed: by h^2/4r at the nodes about a sphere of radius
+    r, on cells of edge h.
+    """
+    for axis, n in enumerate(values.shape):
+        matrix = 0.75 * np.eye(n) + 0.125 * (np.eye(n, k=1) + np.eye(n, k=-1))
+        matrix[0, :3] = matrix[-1, :-4:-1] = 1.125, -0.25, 0.125  # where the last piece goes on to the bounds
+        inverse = jnp.asarray(np.linalg.inv(matrix), values.dtype)
+        values = jnp.moveaxis(jnp.tensordot(inverse, values, axes=(1, axis)), 0, axis)
+    return values
+
+
 class _Basis(NamedTuple):
     """Basis functions at points: (k, 3, *b) weights and slopes of the k nodes per axis from `node` (3, *b) on."""
 

@@ -36,6 +36,16 @@ def boundary_edges(triangles: Int[np.ndarray, "F 3"]) -> Int[np.ndarray, "E 2"]:
     return edges[balance != 0]
 
 
+def irregular_edges(triangles: Int[np.ndarray, "F 3"]) -> Int[np.ndarray, "E 2"]:
+    """Edges without exactly two triangles wound alike; none on a closed manifold.
+
+    Stricter than `boundary_edges`: inside and outside can be told from the normals at the nearest point only here.
+    """
+    edges, edge_id, sense = edges_of(triangles)
+    balance = np.bincount(edge_id, weights=sense, minlength=len(edges))
+    return edges[(np.bincount(edge_id, minlength=len(edges)) != 2) | (balance != 0)]
+
+
 def edges_of(
     triangles: Int[np.ndarray, "F 3"],
 ) -> tuple[Int[np.ndarray, "E 2"], Int[np.ndarray, "3F"], Int[np.ndarray, "3F"]]:
