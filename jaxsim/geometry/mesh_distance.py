@@ -59,8 +59,9 @@ def mesh_distance(
     Source: Baerentzen & Aanaes (2005), Signed distance computation using the angle weighted pseudonormal,
     doi:10.1109/TVCG.2005.49.
     """
-    nearest = lax.stop_gradient(nearest_feature(vertices, triangles, p))
-    normals = lax.stop_gradient(pseudo_normals(vertices, triangles, across))
+    fixed = lax.stop_gradient(vertices)
+    nearest = nearest_feature(fixed, triangles, p.map(lax.stop_gradient))
+    normals = pseudo_normals(fixed, triangles, across)
     a, b, c = (
         Vec3.of_last(vertices[corner]) for corner in jnp.moveaxis(jnp.asarray(triangles)[nearest.triangle], -1, 0)
     )
@@ -96,7 +97,7 @@ class NearestFeature(NamedTuple):
 
 
 def nearest_feature(vertices: Float[Array, "V 3"], triangles: Int[np.ndarray, "F 3"], p: Vec3) -> NearestFeature:
-    """Search over all triangles, a chunk at a time; among equals the first triangle, and its face before its edges."""
+    """Search over all triangles, a chunk at a time; among equals the first triangle."""
     faces = len(triangles)
     chunks = -(-faces // _CHUNK)
     # The last chunk is filled up with repetitions of the last triangle, which never win against it.
