@@ -134,8 +134,8 @@ def test_derivatives_are_finite_on_nodes_faces_and_just_outside(kind, scale, dty
 
 @functools.partial(jax.jit, static_argnums=0)
 def hessians(kind, values, bounds, points):
-    single = lambda bounds, p: SdfGrid(values, bounds, kind).signed_distance(Vec3.of(p))
-    return jax.vmap(jax.hessian(single, argnums=(0, 1)), (None, 1))(bounds, points)
+    single = lambda p: SdfGrid(values, bounds, kind).signed_distance(Vec3.of(p))
+    return jax.vmap(jax.hessian(single), 1)(points)
 
 
 @pytest.mark.parametrize("kind", KINDS)
