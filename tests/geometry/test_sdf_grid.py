@@ -67,6 +67,21 @@ def test_a_spline_through_its_coefficients_takes_the_node_values():
     np.testing.assert_allclose(distance, VALUES, atol=1e-14)
 
 
+@pytest.mark.parametrize("kind, order", [("trilinear", 2), ("quadratic", 3)])
+def test_the_distance_of_a_ball_converges_at_the_order_of_the_interpolation(kind, order):
+    bounds = np.array([[-1.0] * 3, [1.0] * 3])
+    points = RNG.normal(size=(3, 400))
+    radius = RNG.uniform(0.5, 0.9, 400)
+    points *= radius / np.linalg.norm(points, axis=0)
+
+    def error(cells: int) -> float:
+        values = jnp.linalg.norm(nodes(bounds, (cells + 1,) * 3), axis=0) - 0.7
+        coefficients = values if kind == "trilinear" else spline_coefficients(values)
+        return np.abs(sample(grid(kind, coefficients, bounds), points)[0] - radius + 0.7).mean()
+
+    np.testing.assert_allclose(np.log2(error(16) / error(32)), order, atol=0.15)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_outside_the_bounds_the_distance_to_them_is_added(kind):
     nearest = np.clip(OUTSIDE, *BOUNDS[:, :, None])
