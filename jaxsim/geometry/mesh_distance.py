@@ -7,6 +7,7 @@ feature alone, so that derivatives in points and vertices are exact wherever the
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -25,6 +26,8 @@ _CHUNK = 64  # triangles tested at once: bounds the memory of the search at this
 class MeshSolid(AbstractShape):
     """The inside of a closed mesh, with its exact distance; every question searches all triangles.
 
+    `vertices` may have a last axis of worlds, which goes with the last axis of the points.
+
     Args:
         mesh: each edge has two triangles, run through in opposite senses; anticlockwise seen from outside.
 
@@ -32,7 +35,7 @@ class MeshSolid(AbstractShape):
         ValueError: an edge has one triangle, more than two, or two that are not wound alike.
     """
 
-    vertices: Float[Array, "V 3"]
+    vertices: Float[Array, "V 3 *w"]
     table: StaticArray = eqx.field(static=True)  # (F, 3) corners
     across: StaticArray = eqx.field(static=True)  # (F, 3) triangle on the other side of sides 01, 12, 20
 
@@ -46,7 +49,13 @@ class MeshSolid(AbstractShape):
 
 @distance_and_gradient.register
 def _(shape: MeshSolid, p: Vec3) -> tuple[Component, Vec3]:
-    return mesh_distance(shape.vertices, shape.table.array, shape.across.array, p)
+    ask = lambda vertices, p: mesh_distance(vertices, shape.table.array, shape.across.array, p)
+    vertices = shape.vertices
+    if vertices.ndim == 2:
+        return ask(vertices, p)
+    if vertices.shape[2] == 1:
+        return ask(vertices[..., 0], p)
+    return jax.vmap(ask, in_axes=-1, out_axes=-1)(vertices, p)
 
 
 def mesh_distance(
@@ -107,7 +116,8 @@ def nearest_feature(vertices: Float[Array, "V 3"], triangles: Int[np.ndarray, "F
 
     def nearer(best, chunk):
         corner, index = chunk
-        square, feature = _square_distance(*(Vec3.of(x[many]) for x in corner), Vec3.of(p.array[:, None]))
+        a, b, c = (Vec3.of(x[many]) for x in corner)
+        square, feature = _square_distance(a, b, c, Vec3.of(p.array[:, None]))
         first = jnp.argmin(square, axis=0)
         square, feature = (jnp.take_along_axis(x, first[None], axis=0)[0] for x in (square, feature))
         better = square < best[0]

@@ -160,8 +160,11 @@ def _signed_distance(
 ) -> tuple[Float[np.ndarray, "n"], str, tuple[str, ...]]:
     import igl  # here, since only building a grid needs it
 
-    distance = igl.signed_distance(points, vertices, triangles, igl.SIGNED_DISTANCE_TYPE_UNSIGNED)[0]
-    inside = igl.fast_winding_number(vertices, triangles, points) > 0.5
+    by_normal, no_sign = igl.SIGNED_DISTANCE_TYPE_PSEUDONORMAL, igl.SIGNED_DISTANCE_TYPE_UNSIGNED
+    signed, distance = (
+        np.asarray(igl.signed_distance(points, vertices, triangles, kind)[0]) for kind in (by_normal, no_sign)
+    )
+    inside = np.asarray(igl.fast_winding_number(vertices, triangles, points)) > 0.5
     irregular = irregular_edges(triangles)
     if len(irregular):
         text = (
@@ -170,7 +173,6 @@ def _signed_distance(
         )
         return np.where(inside, -distance, distance), "winding number", (text,)
     volume_properties(Surface(vertices, triangles))  # refuses a mesh that is inside out
-    signed = igl.signed_distance(points, vertices, triangles, igl.SIGNED_DISTANCE_TYPE_PSEUDONORMAL)[0]
     tolerance = _ON_SURFACE * np.linalg.norm(np.ptp(vertices, axis=0))
     doubtful: Bool[np.ndarray, "n"] = (distance > tolerance) & (inside != (signed < 0))
     if np.any(doubtful) or not np.all(np.isfinite(signed)):

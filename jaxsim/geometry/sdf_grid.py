@@ -226,8 +226,7 @@ def _gather(
 ) -> list[list[Float[Array, "k *b"]]]:
     """Runs of k nodes along z from `node` on, k by k of them along x and y.
 
-    k^2 slices, not k^3 elements: half the time on CPU with k = 2, and the same as nodes packed cell by cell, which take
-    eight times the memory (docs/design_notes.md).
+    k^2 slices, not k^3 elements, and no copy of the nodes packed cell by cell: docs/design_notes.md has the times.
     """
     table = values.reshape(len(values), -1)
     world = jnp.broadcast_to(jnp.arange(table.shape[1], dtype=node.dtype), node.shape or (1,)).reshape(node.shape)

@@ -151,6 +151,18 @@ def test_vmap_and_any_trailing_shape_agree_with_arrays():
         np.testing.assert_allclose(b.reshape(e.shape), e, rtol=1e-15, atol=1e-15)
 
 
+@pytest.mark.parametrize("sizes", [[1.0], [1.0, 1.2]])
+def test_every_world_may_have_its_own_vertices(sizes):
+    scaled = [jax.tree.map(lambda v, s=s: v * s, CUBE) for s in sizes]
+    worlds = jax.tree.map(lambda *v: jnp.stack(v, axis=-1), *scaled)
+    points = np.stack([POINTS[:, :20], POINTS[:, 20:40]], axis=-1)
+    distance, gradient = sample(worlds, points)
+    for world in range(2):
+        d, g = sample(scaled[world % len(sizes)], points[..., world])
+        np.testing.assert_allclose(distance[:, world], d, atol=1e-15)
+        np.testing.assert_allclose(gradient[..., world], g, atol=1e-14)
+
+
 def test_an_open_mesh_is_refused_by_name():
     with pytest.raises(ValueError, match=r"MeshSolid.mesh must be closed.*3 edges.*grid"):
         MeshSolid(TriMesh(CUBE.vertices, CUBE.table.array[1:]))
