@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from .mass import volume_properties
 from .mesh import TriMesh
-from .sdf_grid import NODES_PER_AXIS, SdfGrid, spline_coefficients
+from .sdf_grid import SdfGrid, nodes_per_axis, spline_coefficients
 from .surface import Surface, edges_of, irregular_edges
 
 _MOST_CELLS = 1e9
@@ -104,7 +104,7 @@ def build_sdf(
     """
     params = GridSdfParams() if params is None else params
     vertices, triangles = np.asarray(mesh.vertices, np.float64), np.asarray(mesh.triangles, np.int64)
-    bounds, cells = grid_lattice(vertices, triangles, params, NODES_PER_AXIS[interpolation] - 1)
+    bounds, cells = grid_lattice(vertices, triangles, params, nodes_per_axis(interpolation) - 1)
     spacing = (bounds[1] - bounds[0]) / cells
     axes = [low + h * np.arange(n + 1) for low, h, n in zip(bounds[0], spacing, cells)]
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -135,7 +135,7 @@ def grid_lattice(
             f"it must have some extent along every axis and fewer than {_MOST_CELLS:.0e} cells. Change "
             "GridSdfParams.resolution_mode, resolution_delta or boundary_padding_dist."
         )
-    return np.stack([low, high]), cells.astype(int)
+    return np.stack([low, high]), np.ceil(cells).astype(int)
 
 
 def _reference_length(vertices: np.ndarray, triangles: np.ndarray, mode: GridSdfResolutionMode) -> float:

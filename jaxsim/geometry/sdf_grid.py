@@ -19,7 +19,14 @@ from ..math.vector import Component, Vec3, dot
 from .shapes import AbstractShape, as_float_array, distance_and_gradient
 from .static_array import StaticArray
 
-NODES_PER_AXIS = {"trilinear": 2, "quadratic": 3}  # that an interpolated value depends on
+_NODES = {"trilinear": 2, "quadratic": 3}
+
+
+def nodes_per_axis(interpolation: str) -> int:
+    """How many nodes along each axis an interpolated value depends on; ValueError for an unknown interpolation."""
+    if interpolation not in _NODES:
+        raise ValueError(f"SdfGrid.interpolation must be one of {', '.join(_NODES)}; got {interpolation!r}.")
+    return _NODES[interpolation]
 
 
 class SdfGrid(AbstractShape):
@@ -41,12 +48,8 @@ class SdfGrid(AbstractShape):
     interpolation: str = eqx.field(static=True)
 
     def __init__(self, values: Any, bounds: Any, interpolation: str = "trilinear"):
-        if interpolation not in NODES_PER_AXIS:
-            raise ValueError(
-                f"SdfGrid.interpolation must be one of {', '.join(NODES_PER_AXIS)}; got {interpolation!r}."
-            )
         self.values, self.bounds, self.interpolation = as_float_array(values), as_float_array(bounds), interpolation
-        least = NODES_PER_AXIS[interpolation]
+        least = nodes_per_axis(interpolation)
         if self.values.ndim != 3 or min(self.values.shape) < least:
             raise ValueError(
                 f"SdfGrid.values must have shape (nx, ny, nz) with {least} nodes or more per axis for {interpolation} "
@@ -159,7 +162,7 @@ def sample_grid(
         lower: lowest node [m].
         inverse_spacing: [1/m].
         p: points [m].
-        interpolation: a key of `NODES_PER_AXIS`.
+        interpolation: "trilinear" or "quadratic".
     """
     shape = np.broadcast_shapes(p.array.shape[1:], lower.array.shape[1:], np.shape(first), values.shape[1:])
     low, scale, nodes = (_aligned(a, len(shape), 1) for a in (lower.array, inverse_spacing.array, dims))
@@ -171,7 +174,7 @@ def sample_grid(
     stride = (nodes[1] * nodes[2], nodes[2])
     x, y, z = basis.node
     node = _aligned(first, len(shape)) + x * stride[0] + y * stride[1] + z
-    runs = _gather(values, node, stride, NODES_PER_AXIS[interpolation])
+    runs = _gather(values, node, stride, nodes_per_axis(interpolation))
     value, slope = _contract(runs, basis)
     far, direction = _norm_and_direction(Vec3.of((u - inside) / scale))
     gradient = jnp.where(below | above, direction.array, slope.array * scale)
@@ -184,6 +187,7 @@ def spline_coefficients(values: Float[Array, "nx ny nz"]) -> Float[Array, "nx ny
     Distances that are themselves taken as coefficients are smoothed: by h^2/4r at the nodes about a sphere of radius
     r, on cells of edge h.
     """
+    values = as_float_array(values)
     for axis, n in enumerate(values.shape):
         matrix = 0.75 * np.eye(n) + 0.125 * (np.eye(n, k=1) + np.eye(n, k=-1))
         matrix[0, :3] = matrix[-1, :-4:-1] = 1.125, -0.25, 0.125  # where the last piece goes on to the bounds

@@ -140,6 +140,7 @@ def test_the_grid_has_the_precision_asked_for(dtype):
         (lambda: GridSdfParams(resolution_delta=(0.1, 0.0, 0.1)), "resolution_delta"),
         (lambda: GridSdfParams(resolution_delta=float("nan")), "resolution_delta"),
         (lambda: GridSdfParams(min_grid_resolution=(6, 6)), "min_grid_resolution"),
+        (lambda: build_sdf(CUBE, interpolation="cubic"), "SdfGrid.interpolation"),
         (lambda: build_sdf(CUBE, GridSdfParams(EXPLICIT, 1e-5)), "fewer than 1e.09 cells"),
         (lambda: build_sdf(Surface(CUBE.vertices, CUBE.triangles[:, ::-1])), "anticlockwise"),
         (
