@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 from scipy.interpolate import RegularGridInterpolator
+from scipy.spatial.transform import Rotation
 
 from jaxsim.geometry.sdf_grid import SdfGrid, SdfGrids, spline_coefficients
 from jaxsim.geometry.shapes import distance_and_gradient
@@ -51,6 +53,19 @@ def test_trilinear_values_are_those_of_an_independent_interpolator(dtype):
     distance, gradient = sample(grid(values=VALUES.astype(dtype), bounds=BOUNDS.astype(dtype)), INSIDE.astype(dtype))
     assert distance.dtype == gradient.dtype == dtype
     np.testing.assert_allclose(distance, expected, atol=40 * jnp.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("body", ["ell", "base"])
+def test_contact_distances_and_normals_are_those_of_the_reference_engine(body):
+    data = np.load(reference.find("sdf_grids"))
+    shape = SdfGrid(data[f"sdf_{body}_values"].reshape(data[f"sdf_{body}_dims"]), data[f"sdf_{body}_bounds"])
+    world_from_body = Rotation.from_quat(data[f"{body}_quat"]).as_matrix()
+    distance, gradient = sample(shape, ((data[f"{body}_cp_pos_a"] - data[f"{body}_pos"]) @ world_from_body).T)
+    normal = (world_from_body @ gradient).T
+    normal = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    assert len(distance) > 20
+    np.testing.assert_allclose(distance, data[f"{body}_cp_distance"], atol=1e-15)
+    np.testing.assert_allclose(normal, data[f"{body}_cp_normal"], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
