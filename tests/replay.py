@@ -108,7 +108,7 @@ def builder_of(meta: dict[str, Any]) -> Callable[[dict[str, Any], dict[str, np.n
     """The builder for a kind of scene. A new kind is one more builder here."""
     bodies = meta["bodies"]
     several = len(bodies) > 2 or sum(not b["static"] for b in bodies) > 1
-    met = {b["collider_type"] for b in bodies if b["static"] or several} - {"PLANE", "BOX", "SPHERE", "NONE"}
+    met = {b["collider_type"] for b in bodies if b["static"] or several} - {"PLANE", "BOX", "SPHERE", "SDF", "NONE"}
     blockers = [
         (meta["deformables"], "deformable bodies (soft, shell, rod)"),
         (meta["articulations"], "articulations"),
@@ -254,7 +254,7 @@ def _errors(model: js.Model, name: str, run: Run, recorded: dict[str, np.ndarray
 def weight_and_size(model: js.Model, name: str) -> tuple[float, float]:
     """m max(|g|, 1) [N] and half the diagonal of the bounding box [m]: what forces and torques are measured by."""
     body = model.body(name)
-    vertices = np.asarray(body.unit_vertices.array) * np.asarray(model.size[:, body.row])
+    vertices = np.asarray(model.vertices(body))
     weight = float(js.get(model, name, "mass")) * max(float(np.linalg.norm(model.gravity)), 1.0)
     return weight, float(np.linalg.norm(np.ptp(vertices, axis=0))) / 2
 

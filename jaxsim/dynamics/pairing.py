@@ -93,7 +93,7 @@ def _boxes(model: Model, group: ContactGroup, poses: BodyPoses, h: Component) ->
     samples = take(Vec3.of(model.samples[group.bucket].position), group.owner_bucket_row.array).array
     low, high = samples.min(1), samples.max(1)
     own = Bounds(Vec3.of((low + high) / 2) - take(com, a), Vec3.of((high - low) / 2))
-    shapes = model.colliders[group.kind.value].bounds()
+    shapes = model.colliders[group.kind.value].bounds_of()
     theirs = Bounds(take(Vec3.of(model.collider_center), b) + shapes.center - take(com, b), shapes.half)
     # Samples act from the collider's threshold on.
     contact = take(model.contact, b)

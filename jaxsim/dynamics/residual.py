@@ -88,7 +88,7 @@ def _prepare_group(problem: StageProblem, group: ContactGroup, chosen: Chosen | 
         padded=group.owner_padded.array[owner][:, None],
     )
     pair = pairs.place_samples(
-        jax.tree.map(_over_samples, model.colliders[group.kind.value].rows(rows)),
+        model.colliders[group.kind.value].for_pairs(rows),
         Vec3.of(samples.position) - jax.tree.map(_over_samples, com),
         Vec3.of(samples.normal),
         samples.weight,

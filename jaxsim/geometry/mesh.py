@@ -60,7 +60,7 @@ class TriMesh(AbstractShape):
             "or stand a Box, Sphere or Plane in for it."
         )
 
-    def bounds(self) -> Bounds:
+    def bounds_of(self) -> Bounds:
         low, high = self.vertices.min(0), self.vertices.max(0)
         return Bounds(Vec3.of((low + high) / 2), Vec3.of((high - low) / 2))
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -31,11 +32,11 @@ class BodyInfo:
     name: str
     row: int
     static: bool
-    shape: str  # "plane", "sphere", "box" or "mesh"
+    shape: str  # "plane", "sphere", "box", "capsule", "cylinder", "mesh" or "grid"
     layer: str
     collider: ColliderType  # as resolved from AUTO
     collider_row: int  # among the colliders of that kind; -1 without one
-    unit_vertices: StaticArray  # (v, 3) times the size leaf gives the surface in the root frame
+    surface_basis: StaticArray  # (3, v, 3): weighted with the three sizes it gives the vertices in the root frame
     triangles: StaticArray  # (f, 3)
     quadrature: str
     bucket: int  # sample bucket; -1 for a body that owns no samples
@@ -89,6 +90,11 @@ class Model(eqx.Module):
     collider_center: Float[Array, "3 nall"]  # of the collider in the root frame [m]
     bodies: tuple[BodyInfo, ...] = eqx.field(static=True)  # in the order of creation
     groups: tuple[ContactGroup, ...] = eqx.field(static=True)
+
+    def vertices(self, info: BodyInfo) -> Float[Array, "v 3"]:
+        """Vertices of a body's surface in its root frame [m]."""
+        size = self.size[:, self.column(info)]
+        return jnp.tensordot(size, jnp.asarray(info.surface_basis.array, size.dtype), axes=1)
 
     @property
     def dynamic(self) -> tuple[BodyInfo, ...]:
