@@ -31,6 +31,7 @@ from .math import rotation
 from .math.spatial import Pose, Twist, Wrench
 from .model.control import Control, ForceMode, apply_force
 from .model.model import Actor, Model
+from .model.pair_params import pair_parameters
 from .model.parameters import get, replace, resize, scale_mass
 from .model.scene import Scene
 from .model.state import State, com_position, pose, set_pose, set_velocity, velocity
@@ -95,6 +96,7 @@ __all__ = [
     "load",
     "mass_properties",
     "optimize",
+    "pair_parameters",
     "pose",
     "replace",
     "resize",

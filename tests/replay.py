@@ -1,8 +1,8 @@
 """Replays reference trajectories: `python -m tests.replay PATH... [--json]`.
 
-A file holds what one scene of the reference engine did. The scene is built from the file's `meta_json`, meshes and grids
-alone and runs once, freely, from its start; only then are the recorded rows read and compared. Rows from the first one
-that the reference engine itself did not solve are left out.
+A file holds what one scene of the reference engine did. The scene is built from the file's `meta_json`, meshes and
+grids alone and runs once, freely, from its start; only then are the recorded rows read and compared. Rows from the
+first one that the reference engine itself did not solve are left out.
 """
 
 import argparse

@@ -29,6 +29,7 @@ class ColliderType(enum.Enum):
     CAPSULE = "capsule"
     CYLINDER = "cylinder"
     SDF = "sdf"  # distances sampled on a grid
+    MESH = "mesh"  # exact distance to the nearest of its triangles; every sample searches them all
 
 
 class ContactParams(eqx.Module):

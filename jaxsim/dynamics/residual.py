@@ -10,12 +10,12 @@ from jaxtyping import Array, Bool, Float
 
 from ..contact import pairs
 from ..contact.pairs import PairResponse, PairStart, Placement
-from ..contact.params import combine
 from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.rows import Rows, sum_over_bodies, take
 from ..math.vector import Mat3, Vec3, add_to_diagonal, cross, select, skew
 from ..model.model import ContactGroup
+from ..model.pair_params import effective_params
 from .inertia import (
     merit_residual,
     merit_stiffness,
@@ -81,12 +81,8 @@ def _prepare_group(problem: StageProblem, group: ContactGroup, chosen: Chosen | 
         arm = take(problem.rotation, b) @ (center - take(Vec3.of(model.center_of_mass), b))
         collider = _moving_placement(problem, b, take(identity_displacement(problem), b), arm)
         between = take(problem.position, a) - take(problem.position, b)
-    params = combine(
-        take(model.contact, a),
-        take(model.contact, b),
-        static_collider=group.static_collider,
-        padded=group.owner_padded.array[owner][:, None],
-    )
+    padded = group.owner_padded.array[owner][:, None]
+    params = effective_params(model, a, b, static_collider=group.static_collider, padded=padded)
     pair = pairs.place_samples(
         model.colliders[group.kind.value].for_pairs(rows),
         Vec3.of(samples.position) - jax.tree.map(_over_samples, com),

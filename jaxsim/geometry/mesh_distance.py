@@ -6,7 +6,6 @@ feature alone, so that derivatives in points and vertices are exact wherever the
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,71 +14,36 @@ from jaxtyping import Array, Float, Int
 
 from ..math.safe import safe_divide, safe_norm
 from ..math.vector import Component, Vec3, cross, dot, norm, select
-from .bounds import Bounds
-from .mesh import TriMesh
-from .shapes import AbstractShape, distance_and_gradient
-from .static_array import StaticArray
-from .surface import edges_of, irregular_edges
 
 _CHUNK = 64  # triangles tested at once: bounds the memory of the search at this many numbers per point
 
 
-class MeshSolid(AbstractShape):
-    """The inside of a closed mesh, with its exact distance; every question searches all triangles.
+class Faces(NamedTuple):
+    """Triangles of one mesh or of several end to end, and which of them each point is tested against."""
 
-    `vertices` may have a last axis of worlds, which goes with the last axis of the points.
-
-    Args:
-        mesh: each edge has two triangles, run through in opposite senses; anticlockwise seen from outside.
-
-    Raises:
-        ValueError: an edge has one triangle, more than two, or two that are not wound alike.
-    """
-
-    vertices: Float[Array, "V 3 *w"]
-    table: StaticArray = eqx.field(static=True)  # (F, 3) corners
-    across: StaticArray = eqx.field(static=True)  # (F, 3) triangle on the other side of sides 01, 12, 20
-
-    def __init__(self, mesh: TriMesh):
-        self.vertices, self.table = mesh.vertices, mesh.table
-        self.across = StaticArray(_neighbours(mesh.triangles))
-
-    def signed_distance(self, p: Vec3) -> Component:
-        return distance_and_gradient(self, p)[0]
-
-    def bounds_of(self) -> Bounds:
-        low, high = self.vertices.min(0), self.vertices.max(0)
-        return Bounds(Vec3.of((low + high) / 2), Vec3.of((high - low) / 2))
+    corners: Int[np.ndarray, "F 3"]
+    across: Int[np.ndarray, "F 3"]  # triangle on the other side of sides 01, 12, 20
+    first: Int[Array, "*b"] | Int[np.ndarray, "*b"]  # broadcast against the points
+    count: Int[Array, "*b"] | Int[np.ndarray, "*b"]
+    longest: int  # bound of `count`
 
 
-@distance_and_gradient.register
-def _(shape: MeshSolid, p: Vec3) -> tuple[Component, Vec3]:
-    ask = lambda vertices, p: mesh_distance(vertices, shape.table.array, shape.across.array, p)
-    vertices = shape.vertices
-    if vertices.ndim == 2:
-        return ask(vertices, p)
-    if vertices.shape[2] == 1:
-        return ask(vertices[..., 0], p)
-    return jax.vmap(ask, in_axes=-1, out_axes=-1)(vertices, p)
-
-
-def mesh_distance(
-    vertices: Float[Array, "V 3"], triangles: Int[np.ndarray, "F 3"], across: Int[np.ndarray, "F 3"], p: Vec3
-) -> tuple[Component, Vec3]:
+def mesh_distance(vertices: Float[Array, "V 3 *w"], faces: Faces, p: Vec3) -> tuple[Component, Vec3]:
     """Signed distance [m] and its unit gradient at points `p` [m] of any trailing shape.
 
     On an edge or a corner, where no direction is nearest, the gradient is the pseudo-normal there.
+
+    Args:
+        vertices: [m]; their last axis of worlds, if any, goes with the last axis of the points.
 
     Source: Baerentzen & Aanaes (2005), Signed distance computation using the angle weighted pseudonormal,
     doi:10.1109/TVCG.2005.49.
     """
     fixed = lax.stop_gradient(vertices)
-    nearest = nearest_feature(fixed, triangles, p.map(lax.stop_gradient))
-    normals = pseudo_normals(fixed, triangles, across)
-    a, b, c = (
-        Vec3.of_last(vertices[corner]) for corner in jnp.moveaxis(jnp.asarray(triangles)[nearest.triangle], -1, 0)
-    )
-    normal = Vec3.of_last(normals[nearest.triangle, nearest.feature])
+    nearest = nearest_feature(fixed, faces, p.map(lax.stop_gradient))
+    normals = pseudo_normals(fixed, faces.corners, faces.across)
+    a, b, c = _corners(vertices, faces.corners, nearest.triangle)
+    normal = Vec3.of_last(_at(normals, (nearest.triangle, nearest.feature)))
     # Where the feature begins and ends; a corner begins at itself and ends anywhere.
     f = nearest.feature
     start = select((f == 2) | (f == 5), b, select((f == 3) | (f == 6), c, a))
@@ -91,6 +55,18 @@ def mesh_distance(
     face_normal = flat * safe_divide(jnp.ones_like(distance), norm(flat))
     on_face = f == 0
     return jnp.where(on_face, dot(face_normal, p - a), distance), select(on_face, face_normal, gradient)
+
+
+def _corners(vertices: Float[Array, "V 3 *w"], corners: Int[np.ndarray, "F 3"], triangle: Array) -> list[Vec3]:
+    return [Vec3.of_last(_at(vertices, (jnp.asarray(corners)[triangle, k],))) for k in range(3)]
+
+
+def _at(table: Float[Array, "..."], index: tuple[Array, ...]) -> Float[Array, "*b 3"]:
+    """Rows of a table whose last axis, if it has worlds, goes with the last axis of the index."""
+    if table.ndim == len(index) + 1:
+        return table[index]
+    world = jnp.arange(table.shape[-1]) if table.shape[-1] > 1 else 0
+    return table[(*index, slice(None), world)]
 
 
 def _beside_a_curve(separation: Vec3, normal: Vec3) -> tuple[Component, Vec3]:
@@ -110,32 +86,35 @@ class NearestFeature(NamedTuple):
     feature: Int[Array, "*b"]
 
 
-def nearest_feature(vertices: Float[Array, "V 3"], triangles: Int[np.ndarray, "F 3"], p: Vec3) -> NearestFeature:
-    """Search over all triangles, a chunk at a time; among equals the first triangle."""
-    faces = len(triangles)
-    chunks = -(-faces // _CHUNK)
-    # The last chunk is filled up with repetitions of the last triangle, which never win against it.
-    order = np.minimum(np.arange(chunks * _CHUNK), faces - 1).reshape(chunks, _CHUNK)
-    corners = vertices[triangles[order]].transpose(0, 2, 3, 1)  # (chunks, corner, component, triangle)
-    many = (...,) + (None,) * (p.array.ndim - 1)
+def nearest_feature(vertices: Float[Array, "V 3 *w"], faces: Faces, p: Vec3) -> NearestFeature:
+    """Search over all triangles of each point's mesh, a chunk at a time; among equals the first triangle."""
+    rank = p.array.ndim - 1
+    first, count = (
+        jnp.asarray(x, jnp.int32).reshape((1,) * (1 + rank - np.ndim(x)) + np.shape(x))
+        for x in (faces.first, faces.count)
+    )
+    offset = jnp.arange(_CHUNK, dtype=jnp.int32).reshape(-1, *(1,) * rank)
 
     def nearer(best, chunk):
-        corner, index = chunk
-        a, b, c = (Vec3.of(x[many]) for x in corner)
+        # The last chunk is filled up with repetitions of the last triangle, which never win against it.
+        index = first + jnp.minimum(chunk * _CHUNK + offset, count - 1)
+        a, b, c = _corners(vertices, faces.corners, index)
         square, feature = _square_distance(a, b, c, Vec3.of(p.array[:, None]))
-        first = jnp.argmin(square, axis=0)
-        square, feature = (jnp.take_along_axis(x, first[None], axis=0)[0] for x in (square, feature))
+        nearest = jnp.argmin(square, axis=0)[None]
+        index = jnp.broadcast_to(index, square.shape)
+        square, feature, index = (jnp.take_along_axis(x, nearest, axis=0)[0] for x in (square, feature, index))
         better = square < best[0]
         return (
             jnp.where(better, square, best[0]),
-            jnp.where(better, index[first], best[1]),
+            jnp.where(better, index, best[1]),
             jnp.where(better, feature, best[2]),
         ), None
 
-    shape = p.array.shape[1:]
+    shape = np.broadcast_shapes(p.array.shape[1:], first.shape[1:], (1,) * (rank - 1) + vertices.shape[2:])
     none = jnp.zeros(shape, jnp.int32)
-    start = jnp.full(shape, jnp.inf, p.array.dtype), none, none
-    (_, triangle, feature), _ = lax.scan(nearer, start, (corners, jnp.asarray(order, jnp.int32)))
+    start = jnp.full(shape, jnp.inf, p.array.dtype), jnp.broadcast_to(first[0], shape).astype(jnp.int32), none
+    chunks = jnp.arange(-(-faces.longest // _CHUNK), dtype=jnp.int32)
+    (_, triangle, feature), _ = lax.scan(nearer, start, chunks)
     return NearestFeature(triangle, feature)
 
 
@@ -165,9 +144,11 @@ def _square_distance(a: Vec3, b: Vec3, c: Vec3, p: Vec3) -> tuple[Component, Int
 
 
 def pseudo_normals(
-    vertices: Float[Array, "V 3"], triangles: Int[np.ndarray, "F 3"], across: Int[np.ndarray, "F 3"]
-) -> Float[Array, "F 7 3"]:
+    vertices: Float[Array, "V 3 *w"], triangles: Int[np.ndarray, "F 3"], across: Int[np.ndarray, "F 3"]
+) -> Float[Array, "F 7 3 *w"]:
     """Unit normals of the features of each triangle: its own, of its sides, and angle-weighted of its corners."""
+    if vertices.ndim == 3:
+        return jax.vmap(lambda v: pseudo_normals(v, triangles, across), in_axes=-1, out_axes=-1)(vertices)
     corners = vertices[triangles]
     sides = jnp.roll(corners, -1, axis=1) - corners
     flat = jnp.cross(sides[:, 0], sides[:, 1])
@@ -177,18 +158,3 @@ def pseudo_normals(
     corner = jnp.zeros_like(vertices).at[triangles].add(angle[..., None] * face[:, None])
     normals = jnp.concatenate([face[:, None], face[:, None] + face[across], corner[triangles]], axis=1)
     return safe_divide(normals, safe_norm(normals)[..., None])
-
-
-def _neighbours(triangles: Int[np.ndarray, "F 3"]) -> Int[np.ndarray, "F 3"]:
-    irregular = irregular_edges(triangles)
-    if len(irregular):
-        raise ValueError(
-            f"MeshSolid.mesh must be closed, each edge between two triangles wound alike; {len(irregular)} edges are "
-            f"not, the first between vertices {irregular[0].tolist()}. Repair the mesh, or collide with a grid "
-            "(build_sdf), whose sign tolerates holes."
-        )
-    _, edge_id, _ = edges_of(triangles)
-    order = np.argsort(edge_id, kind="stable").reshape(-1, 2)  # the two triangle sides of every edge
-    across = np.empty(triangles.size, np.int32)
-    across[order[:, 0]], across[order[:, 1]] = order[:, 1] // 3, order[:, 0] // 3
-    return across.reshape(-1, 3)

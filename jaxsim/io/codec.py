@@ -15,7 +15,9 @@ import numpy as np
 from jax.core import Tracer
 
 from ..contact.law import ContactOptions
+from ..contact.overrides import PairOverrides
 from ..contact.params import ColliderType, ContactParams, FrictionModel
+from ..geometry.mesh_solid import MeshSolids
 from ..geometry.quadrature import SurfaceSamples
 from ..geometry.sdf_grid import SdfGrids
 from ..geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere
@@ -45,6 +47,8 @@ CLASSES: dict[str, type] = {
             Capsule,
             Cylinder,
             SdfGrids,
+            MeshSolids,
+            PairOverrides,
         ),
         *(State, Control, SolverParams, ContactOptions, StepReport, StageInputs),
         *(Pose, Twist, Wrench, ContactPoints),

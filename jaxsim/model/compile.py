@@ -1,6 +1,7 @@
 """From checked actor specifications to the arrays and index tables of a model."""
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -9,14 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..contact.overrides import OVERRIDABLE, PairOverrides
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mesh import TriMesh
+from ..geometry.mesh_solid import MeshSolid, MeshSolids
 from ..geometry.quadrature import RULES, SurfaceSamples, sample_surface
 from ..geometry.sdf_build import GridSdfParams, build_sdf
 from ..geometry.sdf_grid import SdfGrid, SdfGrids
 from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere, size_of, stretched, surface_basis
 from ..geometry.static_array import StaticArray
 from ..math import rotation
+from .filters import ContactFilter
 from .model import BodyInfo, ContactGroup, Model
 from .state import State
 
@@ -80,6 +84,14 @@ class RigidSpec:
             warnings.warn(f"actor {self.name!r}: grid collider: {text}", stacklevel=4)
         return grid
 
+    def solid(self) -> MeshSolid:
+        """The actor's collider of exact distance, from the triangles of its surface."""
+        surface = self.surface()
+        try:
+            return MeshSolid(TriMesh(surface.vertices, surface.triangles))
+        except ValueError as error:
+            raise ValueError(f"actor {self.name!r}: collider MESH: {error}") from None
+
     def surface(self) -> "SpecSurface":
         """Of a plane and a grid, which own no samples, an empty one."""
         if isinstance(self.shape, TriMesh):
@@ -103,7 +115,14 @@ class SpecSurface(NamedTuple):
         return np.tensordot(self.size, self.basis, axes=1)
 
 
-def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype, contact_capacity: int) -> tuple[Model, State]:
+def compile_scene(
+    gravity: np.ndarray,
+    specs: list[RigidSpec],
+    dtype,
+    contact_capacity: int,
+    contact_filter: ContactFilter,
+    overrides: dict[frozenset[str], dict[str, float]],
+) -> tuple[Model, State]:
     """Model and initial state of a list of actors, in `dtype`."""
     dynamic = [s for s in specs if not s.static]
     static = [s for s in specs if s.static]
@@ -135,6 +154,9 @@ def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype, contact_ca
         )
     mass = [s.mass_properties for s in dynamic]
     named = {i.name: i for i in infos}
+    by_name = {s.name: s for s in specs}
+    column = {s.name: i for i, s in enumerate(ordered)}
+    _warn_of_lost_coefficients(dynamic, ordered, contact_filter, overrides)
     model = Model(
         gravity=gravity,
         mass=np.array([m[0] for m in mass]),
@@ -147,7 +169,10 @@ def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype, contact_ca
         colliders=colliders,
         collider_center=_columns([centers.get(s.name, np.zeros(3)) for s in ordered], 3),
         bodies=tuple(infos),
-        groups=_groups([named[s.name] for s in ordered], {s.name: s for s in specs}, contact_capacity),
+        groups=_groups([named[s.name] for s in ordered], by_name, contact_capacity, contact_filter),
+        overrides=PairOverrides.of(
+            {tuple(sorted(column[name] for name in pair)): fields for pair, fields in overrides.items()}, len(ordered)
+        ),
     )
     return (
         jax.tree.map(lambda x: jnp.asarray(x, dtype), model),
@@ -195,12 +220,13 @@ def _colliders(ordered: list[RigidSpec], surfaces: dict[str, SpecSurface]):
     rows, centers = {}, {}
     moving = sum(not s.static for s in ordered)
     for spec in ordered:
-        # What no body can meet needs no grid.
-        if spec.collider is ColliderType.NONE or (spec.collider is ColliderType.SDF and moving <= (not spec.static)):
+        # What no body can meet needs neither grid nor search tables.
+        costly = spec.collider in (ColliderType.SDF, ColliderType.MESH)
+        if spec.collider is ColliderType.NONE or (costly and moving <= (not spec.static)):
             continue
         shape = spec.shape
-        if spec.collider is ColliderType.SDF:
-            shape = spec.grid()
+        if costly:
+            shape = spec.grid() if spec.collider is ColliderType.SDF else spec.solid()
         elif spec.collider in (ColliderType.BOX, ColliderType.SPHERE):
             vertices = surfaces[spec.name].vertices
             low, high = vertices.min(0), vertices.max(0)
@@ -217,10 +243,40 @@ def _colliders(ordered: list[RigidSpec], surfaces: dict[str, SpecSurface]):
 
 def _stacked(shapes: list[AbstractShape]) -> AbstractShape:
     grids = [shape for shape in shapes if isinstance(shape, SdfGrid)]
-    return SdfGrids.of(grids) if grids else jax.tree.map(lambda *x: jnp.stack(x, -1), *shapes)
+    solids = [shape for shape in shapes if isinstance(shape, MeshSolid)]
+    if grids or solids:
+        return SdfGrids.of(grids) if grids else MeshSolids.of(solids)
+    return jax.tree.map(lambda *x: jnp.stack(x, -1), *shapes)
 
 
-def _groups(ordered: list[BodyInfo], specs: dict[str, RigidSpec], capacity: int) -> tuple[ContactGroup, ...]:
+def _warn_of_lost_coefficients(
+    dynamic: list[RigidSpec],
+    ordered: list[RigidSpec],
+    contact_filter: ContactFilter,
+    overrides: dict[frozenset[str], dict[str, float]],
+) -> None:
+    """One warning where a coefficient that one actor sets is lost, since the other's is zero."""
+    fields = [f for f in OVERRIDABLE if f.endswith("coefficient") and f != "penalty_coefficient"]
+    lost = []
+    for a, b in itertools.product(dynamic, ordered):
+        if a is b or b.collider is ColliderType.NONE or not contact_filter.allows((a.name, a.layer), (b.name, b.layer)):
+            continue
+        for f in fields:
+            one_sided = (float(getattr(a.contact, f)) > 0) != (float(getattr(b.contact, f)) > 0)
+            if one_sided and f not in overrides.get(frozenset((a.name, b.name)), {}):
+                lost.append((a.name, b.name, f))
+    if lost:
+        a, b, f = lost[0]
+        warnings.warn(
+            f"scene: {f} is zero for one of {a!r} and {b!r} and so for the pair, as the geometric mean of both "
+            f"({len(lost)} such cases in all): set it on both, or with override_pair",
+            stacklevel=4,
+        )
+
+
+def _groups(
+    ordered: list[BodyInfo], specs: dict[str, RigidSpec], capacity: int, contact_filter: ContactFilter
+) -> tuple[ContactGroup, ...]:
     """One group per kind of collider, sample bucket, and whether the colliders move; bodies dynamic first."""
     columns = {info.name: column for column, info in enumerate(ordered)}
     buckets: dict[int, list[BodyInfo]] = {}
@@ -234,7 +290,17 @@ def _groups(ordered: list[BodyInfo], specs: dict[str, RigidSpec], capacity: int)
     for kind, colliders in sorted(kinds.items(), key=lambda item: item[0].value):
         for bucket, owners in sorted(buckets.items()):
             for static in (True, False):
-                allowed = np.array([[b.static == static and a is not b for b in colliders] for a in owners])
+                allowed = np.array(
+                    [
+                        [
+                            b.static == static
+                            and a is not b
+                            and contact_filter.allows((a.name, a.layer), (b.name, b.layer))
+                            for b in colliders
+                        ]
+                        for a in owners
+                    ]
+                )
                 if not allowed.any():
                     continue
                 # A plane is near to everything, so that nothing could be left out.

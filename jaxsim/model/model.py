@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..contact.overrides import PairOverrides
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.quadrature import SurfaceSamples
 from ..geometry.shapes import AbstractShape
@@ -88,6 +89,7 @@ class Model(eqx.Module):
     samples: tuple[SurfaceSamples, ...]  # per bucket, leaves (..., samples, bodies), in the root frame
     colliders: dict[str, AbstractShape]  # per kind, leaves (..., n)
     collider_center: Float[Array, "3 nall"]  # of the collider in the root frame [m]
+    overrides: PairOverrides | None
     bodies: tuple[BodyInfo, ...] = eqx.field(static=True)  # in the order of creation
     groups: tuple[ContactGroup, ...] = eqx.field(static=True)
 

@@ -9,8 +9,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..contact.overrides import PairOverrides
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mass import check_mass_properties, inertia_matrix, inertia_six
+from ..geometry.mesh_solid import MeshSolids
 from ..geometry.quadrature import RULES, sample_surface
 from ..geometry.sdf_grid import SdfGrids
 from ..geometry.shapes import Cylinder
@@ -29,8 +31,11 @@ _SIZES: dict[str, dict[str, tuple[int, ...]]] = {
 }
 
 
-def get(model: Model, actor: Actor | str | None, name: str) -> Array:
-    """A parameter by name: of an actor, or of the world (`"gravity"`) with actor None.
+Pair = tuple[Actor | str, Actor | str]
+
+
+def get(model: Model, actor: Actor | str | Pair | None, name: str) -> Array:
+    """A parameter by name: of an actor, of a pair that overrides it, or of the world (`"gravity"`) with actor None.
 
     Names: mass, center_of_mass, moment_of_inertia, gravity_scale; every field of `ContactParams`; half_extents of a
     box, radius and half_length of the round shapes, scale of a mesh; normal and offset of a plane; sdf_values of a body
@@ -42,6 +47,9 @@ def get(model: Model, actor: Actor | str | None, name: str) -> Array:
     if actor is None:
         _known("world", name, ("gravity",))
         return model.gravity
+    if isinstance(actor, tuple):
+        overrides, k = _override(model, actor, name)
+        return overrides.values[name][k]
     body = model.body(actor)
     _known(body.name, name, (*_names(body), *_derived(body)))
     if name in _CONTACT_FIELDS:
@@ -58,7 +66,7 @@ def get(model: Model, actor: Actor | str | None, name: str) -> Array:
     return size if name in ("half_extents", "scale") else size[_SIZES[body.shape][name][0]]
 
 
-def replace(model: Model, actor: Actor | str | None = None, **values) -> Model:
+def replace(model: Model, actor: Actor | str | Pair | None = None, **values) -> Model:
     """The model with parameters changed, by the names of `get`; traced and differentiable.
 
     Nothing else follows from a changed number: see `scale_mass` for mass with inertia and `resize` for sizes.
@@ -71,6 +79,13 @@ def replace(model: Model, actor: Actor | str | None = None, **values) -> Model:
         for name in values:
             _known("world", name, ("gravity",))
         return eqx.tree_at(lambda m: m.gravity, model, _fitting("world", "gravity", values["gravity"], model.gravity))
+    if isinstance(actor, tuple):
+        for name, value in values.items():
+            overrides, k = _override(model, actor, name)
+            value = _fitting(f"{actor[0]}, {actor[1]}", name, value, overrides.values[name][k])
+            changed = overrides.values | {name: overrides.values[name].at[k].set(value)}
+            model = eqx.tree_at(lambda m, changed=changed: m.overrides.values, model, changed)
+        return model
     body = model.body(actor)
     for name, value in values.items():
         if name in _derived(body):
@@ -150,6 +165,8 @@ def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> 
     shape = model.colliders[kind]
     if isinstance(shape, SdfGrids):
         shape = shape.scaled(row, ratio[0])
+    elif isinstance(shape, MeshSolids):
+        shape = shape.scaled(row, ratio)
     elif isinstance(shape, Cylinder):
         shape = eqx.tree_at(
             lambda c: (c.radius, c.half_length),
@@ -184,6 +201,18 @@ def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio
             model.moment_of_inertia.at[:, body.row].set(inertia_six(jnp.trace(moment) * eye - moment)),
         ),
     )
+
+
+def _override(model: Model, pair: Pair, name: str) -> tuple[PairOverrides, int]:
+    """The overrides of a model, and which of them is that of a pair; ValueError where the pair does not override."""
+    a, b = (model.body(actor) for actor in pair)
+    overrides = model.overrides
+    k = -1 if overrides is None else int(overrides.index.array[model.column(a), model.column(b)])
+    if overrides is None or k < 0 or name not in overrides.given or not overrides.given[name].array[k]:
+        raise ValueError(
+            f"actors {a.name!r} and {b.name!r}: the pair does not override {name!r}; name it in Scene.override_pair"
+        )
+    return overrides, k
 
 
 def _names(body: BodyInfo) -> tuple[str, ...]:

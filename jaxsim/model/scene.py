@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..contact.overrides import OVERRIDABLE
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mass import check_mass_properties, mass_properties
 from ..geometry.sdf_build import GridSdfParams
 from ..geometry.sdf_grid import SdfGrid
 from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere
 from .compile import RigidSpec, compile_scene
+from .filters import ContactFilter, switch
 from .model import Actor, Model
 from .state import State
 
@@ -37,6 +39,8 @@ class Scene:
     def __init__(self, gravity=(0.0, 0.0, -9.81)):
         self.gravity = _finite("scene", "gravity", gravity, (3,))
         self._specs: list[RigidSpec] = []
+        self._filter = ContactFilter()
+        self._overrides: dict[frozenset[str], dict[str, float]] = {}
 
     def add_plane(
         self,
@@ -86,7 +90,10 @@ class Scene:
         """
         name = self._name(name, type(shape).__name__.lower() if isinstance(shape, AbstractShape) else "rigid")
         if not isinstance(shape, AbstractShape):
-            raise ValueError(XX)
+            raise ValueError(
+                f"actor {name!r}: shape must be a Box, Sphere, Capsule, Cylinder, Plane, TriMesh or SdfGrid; "
+                f"got {shape!r}"
+            )
         if isinstance(shape, Plane) and not static:
             raise ValueError(f"actor {name!r}: a Plane has no surface or mass; pass static=True or use add_plane")
         if isinstance(shape, SdfGrid) and not static:
@@ -124,6 +131,57 @@ class Scene:
         self._specs.append(spec)
         return Actor(name, len(self._specs) - 1)
 
+    def disable_contact(self, a: Actor | str, b: Actor | str, one_way: bool = False) -> None:
+        """No contact between two actors.
+
+        Args:
+            one_way: only samples of `a` stop being tested against the collider of `b`.
+        """
+        switch(self._filter.actors, self._known(a), self._known(b), False, one_way)
+
+    def enable_contact(self, a: Actor | str, b: Actor | str, one_way: bool = False) -> None:
+        """Undo `disable_contact`. It cannot undo `disable_layer_contact`: both levels have to allow a pair."""
+        switch(self._filter.actors, self._known(a), self._known(b), True, one_way)
+
+    def disable_layer_contact(self, a: str, b: str, one_way: bool = False) -> None:
+        """No contact between actors of two layers (or of one, when they are the same); layers come into being by name.
+
+        Args:
+            one_way: only samples of actors in `a` stop being tested against colliders in `b`.
+        """
+        switch(self._filter.layers, a, b, False, one_way)
+
+    def enable_layer_contact(self, a: str, b: str, one_way: bool = False) -> None:
+        """Undo `disable_layer_contact`."""
+        switch(self._filter.layers, a, b, True, one_way)
+
+    def override_pair(self, a: Actor | str, b: Actor | str, **values: float) -> None:
+        """Contact parameters that hold between two actors, in both directions, in place of the combined ones.
+
+        Fields: penalty_coefficient, coulomb_friction_coefficient, friction_falloff_vel, viscous_friction_coefficient,
+        normal_viscous_damping_coefficient. See `pair_parameters` for what a pair ends up with.
+        """
+        pair = frozenset((self._known(a), self._known(b)))
+        who = " and ".join(repr(name) for name in sorted(pair))
+        if len(pair) != 2:
+            raise ValueError(f"override_pair: an actor does not touch itself; got {who} twice")
+        for field, value in values.items():
+            if field not in OVERRIDABLE:
+                raise ValueError(f"override_pair of {who}: no field {field!r}; known are {', '.join(OVERRIDABLE)}")
+            if not (np.ndim(value) == 0 and np.isfinite(value) and value >= 0):
+                raise ValueError(f"override_pair of {who}: {field} must be one finite number >= 0; got {value}")
+            if field == "friction_falloff_vel" and not value > 0:
+                raise ValueError(f"override_pair of {who}: friction_falloff_vel must be positive; got {value}")
+        self._overrides.setdefault(pair, {}).update(values)
+
+    def _known(self, actor: Actor | str) -> str:
+        """Name of an actor of this scene."""
+        name = actor if isinstance(actor, str) else actor.name
+        names = [s.name for s in self._specs]
+        if name not in names or (not isinstance(actor, str) and names.index(name) != actor.index):
+            raise ValueError(f"no actor {actor!r} in this scene; it has {', '.join(map(repr, names)) or 'none'}")
+        return name
+
     def build(self, dtype: Any = None, contact_capacity: int = 12) -> tuple[Model, State]:
         """The model and its initial state.
 
@@ -137,7 +195,7 @@ class Scene:
             raise ValueError(f"scene: dtype must be float32 or float64; got {dtype}")
         if contact_capacity != int(contact_capacity) or contact_capacity < 1:
             raise ValueError(f"scene: contact_capacity must be a whole number >= 1; got {contact_capacity}")
-        return compile_scene(self.gravity, self._specs, dtype, int(contact_capacity))
+        return compile_scene(self.gravity, self._specs, dtype, int(contact_capacity), self._filter, self._overrides)
 
     def _name(self, name: str | None, kind: str) -> str:
         taken = {s.name for s in self._specs}
@@ -181,9 +239,10 @@ def _mass(name: str, shape, density, mass, center_of_mass, moment_of_inertia):
 def _resolve_collider(name: str, shape: AbstractShape, collider: ColliderType) -> ColliderType:
     if collider is ColliderType.AUTO:
         collider = _COLLIDERS.get(type(shape), ColliderType.SDF)
-    # A box, a ball or a grid may stand in for another finite body; an exact shape only for its own.
+    # A box, a ball, a grid or its own triangles may stand in for a finite body; an exact shape only for its own.
     stand_ins = {ColliderType.SDF: not isinstance(shape, Plane)}
-    stand_ins |= dict.fromkeys((ColliderType.BOX, ColliderType.SPHERE), not isinstance(shape, Plane | SdfGrid))
+    surfaced = (ColliderType.BOX, ColliderType.SPHERE, ColliderType.MESH)
+    stand_ins |= dict.fromkeys(surfaced, not isinstance(shape, Plane | SdfGrid))
     own = _COLLIDERS.get(type(shape))
     if not (collider in (own, ColliderType.NONE) or stand_ins.get(collider, False)):
         raise ValueError(f"actor {name!r}: collider {collider.name} does not fit a {type(shape).__name__}")

@@ -4,13 +4,16 @@ A report keeps the poses, not the forces, so that forces nobody reads cost nothi
 Values belong to the end of the step and are forces [N], not impulses.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from ..contact.law import ContactOptions
 from ..dynamics.pairing import bodies_B
 from ..dynamics.problem import Displacement, StageProblem, body_columns, identity_displacement, stage_problem
 from ..dynamics.residual import Evaluation, Stage, prepare, respond
@@ -39,14 +42,22 @@ class ContactPoints(NamedTuple):
 
 def contact_points(model: Model, report: StepReport) -> ContactPoints:
     """Contact of the step that made `report`, sample by sample, with the model that made the step."""
-    inputs = _inputs(report)
+    return _points_of_step(model, _inputs(report))
+
+
+@jax.jit
+def _points_of_step(model: Model, inputs: StageInputs) -> ContactPoints:
     return _points(model, *_evaluated(model, inputs), inputs.valid)
 
 
 def evaluate_contacts(model: Model, state: State, params: SolverParams | None = None) -> ContactPoints:
     """Contact of a state as it stands, without a step: the penalty forces, and no friction since nothing moves."""
-    params = SolverParams() if params is None else params
-    problem, finite = stage_problem(model, state, None, jnp.ones((), state.q.dtype), params.contact_options)
+    return _points_of_state(model, state, (SolverParams() if params is None else params).contact_options)
+
+
+@functools.partial(jax.jit, static_argnames="options")
+def _points_of_state(model: Model, state: State, options: ContactOptions) -> ContactPoints:
+    problem, finite = stage_problem(model, state, None, jnp.ones((), state.q.dtype), options)
     # Where static bodies were put by hand they are, and nothing has moved since.
     still = problem.statics
     settled = still._replace(
@@ -71,7 +82,12 @@ def contact_force(model: Model, report: StepReport, actor: Actor | str, other: A
     body = model.body(actor)
     partner = None if other is None else model.column(model.body(other))
     mine = model.column(body)
-    inputs = _inputs(report)
+    return _force_of_step(model, _inputs(report), mine, partner)
+
+
+@functools.partial(jax.jit, static_argnames=("mine", "partner"))
+def _force_of_step(model: Model, inputs: StageInputs, mine: int, partner: int | None) -> Wrench:
+    """Force and torque on the body of a column, by all others or by that of another column."""
     stage, evaluations = _evaluated(model, inputs)
     after = inputs.after
     total = jnp.zeros(6, after.q.dtype)

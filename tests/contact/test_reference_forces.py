@@ -31,8 +31,9 @@ def states_and_reports(recipe: replay.Recipe, recorded):
     stage = StageInputs(
         before, after, None, jnp.full(n, recipe.h), jnp.ones((n, 1), bool), recipe.params.contact_options
     )
+    overflow = jnp.zeros(n, bool)
     return states, js.StepReport(
-        one, one, number, per_body, per_body, per_body, jnp.zeros((n, 1)), stage, recipe.params.preset
+        one, one, number, per_body, per_body, per_body, jnp.zeros((n, 1)), overflow, stage, recipe.params.preset
     )
 
 

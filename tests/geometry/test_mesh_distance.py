@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsim.geometry.mesh import TriMesh
-from jaxsim.geometry.mesh_distance import MeshSolid
+from jaxsim.geometry.mesh_solid import MeshSolid
 from jaxsim.geometry.shapes import Box, distance_and_gradient, surface_of, unit_surface
 from jaxsim.math.vector import Vec3
 

@@ -214,7 +214,9 @@ def test_worlds_may_share_the_values_and_differ_in_their_points():
 
 def test_rows_of_many_grids_are_taken_in_order_and_repeated():
     points = RNG.uniform(-0.5, 0.9, (3, 7, 3))
-    distance, _ = sample(SdfGrids.of([grid(), OTHER]).take(np.array([1, 0, 1])), points)
+    worlds = jax.tree.map(lambda x: x[..., None], SdfGrids.of([grid(), OTHER]))
+    distance, _ = sample(worlds.for_pairs(np.array([1, 0, 1])), points[..., None])
+    distance = distance[..., 0]
     for column, single in enumerate([OTHER, grid(), OTHER]):
         np.testing.assert_allclose(distance[:, column], sample(single, points[..., column])[0], rtol=1e-14, atol=1e-14)
 

@@ -46,7 +46,7 @@ def solve(residual, x0, settings, slope=None, weights=None):
     @jax.jit
     def run(x0, settings):
         return newton.solve(
-            assemble, lambda m, r: r / m, lambda x, dx: x + dx, x0, weights, lambda x: jnp.abs(x[0]), settings
+            assemble, lambda m, r, going: r / m, lambda x, dx: x + dx, x0, weights, lambda x: jnp.abs(x[0]), settings
         )
 
     found = run(x0, settings)
