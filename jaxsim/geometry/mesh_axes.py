@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 METRES_PER = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "km": 1e3, "inch": 0.0254, "ft": 0.3048}
 
 # Three signed axes of the file, which become x, y and z. A y-up file seen along its -z stands seen along +y.
-AXES = {"z-up": "x y z", "y-up": "x -z y", "x-up": "z y -x", "left-handed y-up": "x z y", "left-handed z-up": "x -y z"}
+AXES = {"z-up": "x y z", "y-up": "x -z y", "x-up": "-z y x", "left-handed y-up": "x z y", "left-handed z-up": "x -y z"}
 
 
 def conversion(

@@ -35,7 +35,8 @@ def close_surface(
     shape = tuple(len(axis) for axis in axes[::-1])
     nodes = np.stack(np.meshgrid(*axes[::-1], indexing="ij"), axis=-1).reshape(-1, 3)[:, ::-1]  # x runs fastest
     winding = winding_numbers(nodes, vertices, triangles)
-    inside = (winding > 0.5).reshape(shape)
+    inside = np.zeros(shape, bool)  # the outermost nodes always outside, else a wide hole would stay one
+    inside[1:-1, 1:-1, 1:-1] = (winding > 0.5).reshape(shape)[1:-1, 1:-1, 1:-1]
     if not inside.any():
         raise ValueError(
             f"close: the triangles enclose nothing on a grid of {cell:.4g} m (largest winding number "

@@ -41,13 +41,11 @@ def read_mesh(
 
     open_edges = len(boundary_edges(triangles))
     solids = solids_of(vertices, triangles)
-    shared, doubts = _shared_volume(vertices, triangles, solids)
-    united = len(solids.faces) if unite and shared > 0 and not open_edges and not doubts else 0
+    shared, doubts = (0.0, []) if open_edges else _shared_volume(vertices, triangles, solids)
+    united = len(solids.faces) if unite and shared > 0 else 0
     if united:
         vertices, triangles = union(vertices, triangles, solids)
-        after = solids_of(vertices, triangles)
-    else:
-        after = solids
+    after = solids_of(vertices, triangles) if united else solids
     crossings = crossing_warnings(vertices, triangles, closed=not open_edges)
     if open_edges:
         closure = Closure.OPEN

@@ -49,11 +49,12 @@ def decimate(vertices: Vertices, triangles: Triangles, max_deviation: float) -> 
         raise ValueError(f"decimate: max_deviation must be finite and positive [m]; got {max_deviation}.")
     simplify = mesh_library("fast_simplification", "decimating a mesh").simplify
     closed = not len(boundary_edges(triangles))
+    soup = np.array(vertices, np.float64), np.array(triangles, np.int64)  # copies, as it wants to write to them
     best = vertices, triangles, 0.0
     few, many = 3, len(triangles)
     while many > _CLOSE_ENOUGH * few and many - few > 1:
         target = int(np.sqrt(few * many))
-        trial, faces = simplify(vertices, triangles, target_count=target)
+        trial, faces = simplify(*soup, target_count=target)
         faces = faces.astype(np.int64)
         sound = len(faces) > 0 and not (closed and _is_spoilt(vertices, triangles, trial, faces))
         found = deviation(vertices, triangles, trial, faces) if sound else np.inf

@@ -63,6 +63,8 @@ def overlap(vertices: Vertices, triangles: Triangles, solids: Solids) -> float:
         ImportError: manifold3d is not installed.
         ValueError: manifold3d refuses a part.
     """
+    if len(solids.faces) < 2:
+        return 0.0
     corners = [vertices[triangles[faces]] for faces in solids.faces]
     low = np.array([c.min(axis=(0, 1)) for c in corners])
     high = np.array([c.max(axis=(0, 1)) for c in corners])
