@@ -56,7 +56,8 @@ def _across_material(
     turn = np.arctan2(arm @ np.cross(along, x), arm @ x)
     step = np.round(turn / _SAME_ANGLE) % np.round(2.0 * np.pi / _SAME_ANGLE)
     # Of faces on each other the closing one comes first: between two solids that touch is no material.
-    order = np.lexsort((-direction, step))
+    # Of solids that end in the same face the first in the file keeps the first copy of it, as brackets nest.
+    order = np.lexsort((-direction * sides, -direction, step))
     material = np.cumsum(-direction[order])
     order = np.roll(order, -1 - np.argmin(material))  # to begin outside, so that each bracket opens before it closes
     opened, pairs = [], []

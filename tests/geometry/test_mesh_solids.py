@@ -210,7 +210,7 @@ def test_a_surface_through_itself_is_found_and_closing_it_counts_it_once(tmp_pat
     # A ring of square section that runs twice around: one closed part, inside itself all along.
     turn = np.linspace(0.0, 4.0 * np.pi, 65)[:-1]
     radius = 0.1 + 0.01 * np.array([-1, 1, 1, -1])[None] + 0.0 * turn[:, None]
-    height = 0.01 * np.array([-1, -1, 1, 1])[None] + 0.002 * np.cos(turn / 2)[:, None]
+    height = 0.01 * np.array([-1, -1, 1, 1])[None] + 0.002 * np.cos(turn / 2 + 0.05)[:, None]
     ring = np.stack([radius * np.cos(turn)[:, None], radius * np.sin(turn)[:, None], height], axis=-1).reshape(-1, 3)
     i, j = np.meshgrid(np.arange(64), np.arange(4), indexing="ij")
     a, b, c, d = (4 * (i % 64) + j), (4 * ((i + 1) % 64) + j), (4 * ((i + 1) % 64) + (j + 1) % 4), 4 * i + (j + 1) % 4
