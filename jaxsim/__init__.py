@@ -19,7 +19,9 @@ from .geometry.mass import (
     translate_inertia_to_center,
 )
 from .geometry.mesh import TriMesh
-from .geometry.shapes import Box, Plane, Sphere
+from .geometry.sdf_build import GridSdfParams, GridSdfResolutionMode
+from .geometry.sdf_grid import SdfGrid
+from .geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere
 from .integrate.params import SolverParams
 from .integrate.report import StepReport
 from .io.save import Saved, load, save
@@ -47,15 +49,19 @@ from .view.trajectory import trajectory_to_html as _trajectory_to_html
 __all__ = [
     "Actor",
     "Box",
+    "Capsule",
     "ColliderType",
     "ContactParams",
     "ContactPoints",
     "Control",
     "ConvergenceMode",
+    "Cylinder",
     "EndReason",
     "ForceMode",
     "FrictionModel",
     "GradientCheck",
+    "GridSdfParams",
+    "GridSdfResolutionMode",
     "Iterate",
     "LineSearchType",
     "MassProperties",
@@ -65,6 +71,7 @@ __all__ = [
     "Pose",
     "Saved",
     "Scene",
+    "SdfGrid",
     "SolverParams",
     "Sphere",
     "State",

@@ -36,7 +36,8 @@ def step(
 
     Returns:
         The new state, and the report: the step's status per world and body, iterations and residual. Trouble is
-        reported, not raised: a body that diverged is back at its previous pose, at rest, with zero gradient.
+        reported, not raised: a body that diverged is back at its previous pose, at rest, with zero gradient, and so are
+        those it touched.
 
     Raises:
         ValueError: h not positive or not finite, or arguments whose dtype or shape does not fit the model.
@@ -86,10 +87,10 @@ def advance(
     if model.n_dynamic == 0:
         return _advance_statics(model, state, control, h, params)
     problem, finite = stage_problem(model, state, control, h, params.contact_options)
-    displacement, outcome = solve_stage(problem, params.newton_settings(state.q.dtype))
+    displacement, outcome = solve_stage(problem, params.newton_settings(state.q.dtype), params.force_single_island)
     outcome = outcome._replace(status=jnp.where(finite, outcome.status, Status.DIVERGED))
     after = _advanced_state(state, control, h, problem.position, problem.rotation, displacement, outcome)
-    return after, _report(state, after, control, h, params, outcome)
+    return after, _report(state, after, control, h, params, outcome, problem.near.overflow[0])
 
 
 def _advanced_state(
@@ -136,7 +137,13 @@ def _moved_statics(state: State, control: Control | None, h) -> tuple[Array, Arr
 
 
 def _report(
-    before: State, after: State, control: Control | None, h, params: SolverParams, outcome: StageOutcome
+    before: State,
+    after: State,
+    control: Control | None,
+    h,
+    params: SolverParams,
+    outcome: StageOutcome,
+    overflow: Array,
 ) -> StepReport:
     status, reason, iterations, norm = (x[:, 0] for x in outcome)
     # Order of badness: NONE < CONVERGED < STOPPED < DIVERGED, as the numbers are.
@@ -149,6 +156,7 @@ def _report(
         body_reason=reason,
         body_iterations=iterations,
         body_residual_norm=norm,
+        overflow=overflow,
         stage=stage,
         preset=params.preset,
     )
@@ -171,4 +179,4 @@ def _advance_statics(model, state, control, h, params) -> tuple[State, StepRepor
     )
     none = jnp.zeros((0, 1), jnp.int32)
     outcome = StageOutcome(none, none, none, jnp.zeros((0, 1), h.dtype))
-    return after, _report(state, after, control, h, params, outcome)
+    return after, _report(state, after, control, h, params, outcome, jnp.array(False))

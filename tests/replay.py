@@ -1,6 +1,6 @@
 """Replays reference trajectories: `python -m tests.replay PATH... [--json]`.
 
-A file holds what one scene of the reference engine did. The scene is built from the file's `meta_json` and meshes
+A file holds what one scene of the reference engine did. The scene is built from the file's `meta_json`, meshes and grids
 alone and runs once, freely, from its start; only then are the recorded rows read and compared. Rows from the first one
 that the reference engine itself did not solve are left out.
 """
@@ -100,19 +100,19 @@ def read(path: pathlib.Path) -> Recipe:
         raise Unsupported("a JSON table, not a trajectory")
     with np.load(path) as data:
         meta = json.loads(str(data["meta_json"]))
-        meshes = {k: data[k] for k in data.files if k.startswith("mesh_")}
-    return builder_of(meta)(meta, meshes)
+        shapes = {k: data[k] for k in data.files if k.startswith(("mesh_", "sdf_"))}
+    return builder_of(meta)(meta, shapes)
 
 
 def builder_of(meta: dict[str, Any]) -> Callable[[dict[str, Any], dict[str, np.ndarray]], Recipe]:
     """The builder for a kind of scene. A new kind is one more builder here."""
     bodies = meta["bodies"]
-    static_kinds = {b["collider_type"] for b in bodies if b["static"]} - {"PLANE", "BOX", "SPHERE", "NONE"}
+    several = len(bodies) > 2 or sum(not b["static"] for b in bodies) > 1
+    met = {b["collider_type"] for b in bodies if b["static"] or several} - {"PLANE", "BOX", "SPHERE", "SDF", "NONE"}
     blockers = [
         (meta["deformables"], "deformable bodies (soft, shell, rod)"),
         (meta["articulations"], "articulations"),
-        (static_kinds, f"a static {'/'.join(sorted(static_kinds))} collider"),
-        (sum(not b["static"] for b in bodies) > 1, "contact between dynamic bodies"),
+        (met, f"a {'/'.join(sorted(met))} collider"),
         (meta["integration_method"] != "BACKWARD_EULER", f"the integrator {meta['integration_method']}"),
     ]
     missing = [what for found, what in blockers if found]
@@ -121,8 +121,8 @@ def builder_of(meta: dict[str, Any]) -> Callable[[dict[str, Any], dict[str, np.n
     return rigid_scene
 
 
-def rigid_scene(meta: dict[str, Any], meshes: dict[str, np.ndarray]) -> Recipe:
-    """One free rigid body and any static ones."""
+def rigid_scene(meta: dict[str, Any], shapes: dict[str, np.ndarray]) -> Recipe:
+    """Rigid bodies, free and static."""
     scene = js.Scene(gravity=meta["gravity"])
     for body in meta["bodies"]:
         if "normal" in body:
@@ -141,12 +141,13 @@ def rigid_scene(meta: dict[str, Any], meshes: dict[str, np.ndarray]) -> Recipe:
                 "has_gravity": body["has_gravity"],
             }
         scene.add_rigid(
-            js.TriMesh(meshes[f"mesh_{body['name']}_V"], meshes[f"mesh_{body['name']}_F"]),
+            js.TriMesh(shapes[f"mesh_{body['name']}_V"], shapes[f"mesh_{body['name']}_F"]),
             position=placed["translation"],
             quaternion=placed["quat_xyzw"],
             static=body["static"],
             contact=contact_of(body),
             collider=js.ColliderType[body["collider_type"]],
+            sdf=grid_of(body["name"], shapes),
             quadrature=body["boundary_element_type"],
             name=body["name"],
             **dynamic,
@@ -162,6 +163,14 @@ def rigid_scene(meta: dict[str, Any], meshes: dict[str, np.ndarray]) -> Recipe:
         bodies=tuple(b.name for b in model.dynamic),
         tolerance=LOOSE if loose else TIGHT,
     )
+
+
+def grid_of(name: str, shapes: dict[str, np.ndarray]) -> js.SdfGrid | None:
+    """The grid that the engine baked for a body, where the file holds one."""
+    if f"sdf_{name}_values" not in shapes:
+        return None
+    values = shapes[f"sdf_{name}_values"].reshape(shapes[f"sdf_{name}_dims"])
+    return js.SdfGrid(values, shapes[f"sdf_{name}_bounds"])
 
 
 def contact_of(body: dict[str, Any]) -> js.ContactParams:
@@ -254,7 +263,7 @@ def _errors(model: js.Model, name: str, run: Run, recorded: dict[str, np.ndarray
 def weight_and_size(model: js.Model, name: str) -> tuple[float, float]:
     """m max(|g|, 1) [N] and half the diagonal of the bounding box [m]: what forces and torques are measured by."""
     body = model.body(name)
-    vertices = np.asarray(body.unit_vertices.array) * np.asarray(model.size[:, body.row])
+    vertices = np.asarray(model.vertices(body))
     weight = float(js.get(model, name, "mass")) * max(float(np.linalg.norm(model.gravity)), 1.0)
     return weight, float(np.linalg.norm(np.ptp(vertices, axis=0))) / 2
 

@@ -168,7 +168,6 @@ def test_hessian_vector_product_of_composed_steps_matches_differences_of_the_gra
 
 
 @pytest.mark.slow  # three compilations of a rollout
-@pytest.mark.xfail(strict=True, reason="known fault: inside lax.scan the increment loses its own derivative")
 def test_hessian_vector_product_of_a_rollout_matches_differences_of_the_gradient():
     product, by_difference = hessian_vector_product(
         lambda model, state: js.rollout(model, state, None, 0.005, PARAMS, steps=2)[0]

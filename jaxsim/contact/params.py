@@ -21,12 +21,14 @@ class FrictionModel(enum.Enum):
 class ColliderType(enum.Enum):
     """What other actors are tested against."""
 
-    AUTO = "auto"  # from the shape: plane -> PLANE, sphere -> SPHERE, box -> BOX, mesh -> SDF
+    AUTO = "auto"  # from the shape: a primitive's own, SDF for a mesh or a grid
     NONE = "none"
     PLANE = "plane"
     SPHERE = "sphere"
     BOX = "box"
-    SDF = "sdf"
+    CAPSULE = "capsule"
+    CYLINDER = "cylinder"
+    SDF = "sdf"  # distances sampled on a grid
 
 
 class ContactParams(eqx.Module):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from ..contact.law import ContactOptions
@@ -17,11 +17,12 @@ from ..math import quaternion
 from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
 from ..math.symmetric import square_root
-from ..math.vector import Component, Mat3, Vec3, cross, select
+from ..math.vector import Component, Mat3, Vec3, axial, cross, select
 from ..model.control import Control, ForceMode
 from ..model.model import Model
 from ..model.state import State
 from .inertia import predicted_rotation, rotate_tensor, spin_start
+from .pairing import BodyPoses, BroadPhase, broad_phase
 
 
 class Displacement(NamedTuple):
@@ -43,6 +44,7 @@ class StageProblem(eqx.Module):
     force: Vec3  # external, at the COM [N]
     torque: Vec3  # about the COM [N m]
     statics: Placement
+    near: BroadPhase
     h: Float[Array, "1 w"]  # stage length [s]
     options: ContactOptions = eqx.field(static=True)
 
@@ -90,6 +92,7 @@ def stage_problem(
     symmetric = jnp.where(
         fresh[None], spin_start(angular, h).upper(), jnp.where(finite[None], state.symmetric_rate, 0.0)
     )
+    statics = _statics(state, control, h)
     problem = StageProblem(
         model=model,
         position=position,
@@ -99,7 +102,8 @@ def stage_problem(
         predicted=predicted_rotation(angular, Mat3.symmetric(symmetric), h),
         force=force,
         torque=torque,
-        statics=_statics(state, control, h),
+        statics=statics,
+        near=_near(model, BodyPoses(position, rotation, linear, angular), statics, h),
         h=h,
         options=options,
     )
@@ -120,6 +124,14 @@ def _statics(state: State, control: Control | None, h: Component) -> Placement:
         shift = shift + Vec3.of(control.static_velocity[:3]) * h
         after = quaternion.exp(Vec3.of(control.static_velocity[3:]) * h) @ after
     return Placement(start, before, shift, after @ before.conj)
+
+
+def _near(model: Model, dynamic: BodyPoses, statics: Placement, h: Component) -> BroadPhase:
+    """The broad phase of the step. Which pairs it picks has no derivative."""
+    turn = statics.turn.minus_identity()
+    carried = BodyPoses(statics.position, statics.rotation, statics.displacement / h, axial(turn) / h)
+    every = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=-2), dynamic, carried)
+    return broad_phase(*lax.stop_gradient((model, every, h)))
 
 
 @kernel
@@ -167,11 +179,3 @@ def move(displacement: Displacement, dz: Float[Array, "6 nb w"]) -> Displacement
     """The displacement followed by an increment: COM shift [m] and world rotation vector [rad]."""
     turn = (quaternion.exp(Vec3.of(dz[3:])) @ displacement.turn).normalized()
     return Displacement(displacement.linear + Vec3.of(dz[:3]), turn)
-
-
-def take(tree, rows: np.ndarray):
-    """Bodies or colliders picked along the body axis (last but one) by a static table."""
-    n = jax.tree.leaves(tree)[0].shape[-2]
-    if np.array_equal(rows, np.arange(n)):
-        return tree
-    return jax.tree.map(lambda x: x[..., rows, :], tree)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from ..math.quaternion import Quaternion
 from ..math.vector import Mat3, Vec3, add_to_diagonal, dot, outer
-from .shapes import AbstractShape, Box, Sphere, as_float_array
+from .shapes import AbstractShape, Box, Capsule, Cylinder, Sphere, as_float_array
 from .surface import Surface, boundary_edges
 
 Solid = AbstractShape | Surface
@@ -35,7 +35,7 @@ def mass_properties(
     """Mass properties of a homogeneous solid, exact and differentiable in its size or vertices.
 
     Args:
-        solid: a `Box`, a `Sphere`, or a closed triangle surface.
+        solid: a `Box`, `Sphere`, `Cylinder` or `Capsule`, or a closed triangle surface.
         density: [kg/m^3].
         mass: [kg]; wins over `density`.
 
@@ -79,6 +79,30 @@ def _(solid: Sphere):
     zero = jnp.zeros_like(r)
     i = 0.4 * r * r
     return 4.0 / 3.0 * jnp.pi * r**3, jnp.stack([zero] * 3), jnp.stack([i, zero, zero, i, zero, i])
+
+
+@volume_properties.register
+def _(solid: Cylinder):
+    r, h = solid.radius, solid.half_length
+    across, along = 0.25 * r * r + h * h / 3.0, 0.5 * r * r
+    return 2.0 * jnp.pi * r * r * h, *_about_z(across, along)
+
+
+@volume_properties.register
+def _(solid: Capsule):
+    """A cylinder between two half balls, whose centroids lie 3/8 of the radius beyond its ends."""
+    r, h = solid.radius, solid.half_length
+    barrel, ball = 2.0 * jnp.pi * r * r * h, 4.0 / 3.0 * jnp.pi * r**3
+    across = barrel * (0.25 * r * r + h * h / 3.0) + ball * (0.4 * r * r + h * h + 0.75 * h * r)
+    along = barrel * 0.5 * r * r + ball * 0.4 * r * r
+    volume = barrel + ball
+    return volume, *_about_z(across / volume, along / volume)
+
+
+def _about_z(across: Float[Array, "*b"], along: Float[Array, "*b"]):
+    """Centroid and inertia of a solid that is symmetric about z and about z = 0."""
+    zero = jnp.zeros_like(along)
+    return jnp.stack([zero] * 3), jnp.stack([across, zero, zero, across, zero, along])
 
 
 @volume_properties.register

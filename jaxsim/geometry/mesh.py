@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from ..math.vector import Component, Vec3
+from .bounds import Bounds
 from .mass import volume_properties
 from .mesh_axes import conversion, convert
 from .mesh_close import CELLS, close_surface
@@ -65,6 +66,10 @@ class TriMesh(AbstractShape):
             "a TriMesh has no analytic signed distance: collide with its grid or exact-mesh collider (ColliderType), "
             "or stand a Box, Sphere or Plane in for it."
         )
+
+    def bounds_of(self) -> Bounds:
+        low, high = self.vertices.min(0), self.vertices.max(0)
+        return Bounds(Vec3.of((low + high) / 2), Vec3.of((high - low) / 2))
 
     @staticmethod
     def load(

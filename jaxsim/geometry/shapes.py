@@ -13,10 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from ..math.rows import Rows, take
 from ..math.safe import safe_sqrt
 from ..math.vector import Component, Vec3, dot, norm
+from .bounds import Bounds
+from .revolution import unit_capsule, unit_cylinder
 from .surface import Surface, unit_cube, unit_icosphere
 
 
@@ -26,6 +29,17 @@ class AbstractShape(eqx.Module):
     @abc.abstractmethod
     def signed_distance(self, p: Vec3) -> Component:
         """Signed distance [m] of points `p` [m] in the shape's frame, negative inside; element by element."""
+
+    def for_pairs(self, rows: Rows) -> "AbstractShape":
+        """Of solids stacked along the last axis but one, those of each pair: leaves (..., 1, pairs, worlds).
+
+        The axis of length one is that of a pair's samples.
+        """
+        return jax.tree.map(lambda x: x[..., None, :, :], take(self, rows))
+
+    @abc.abstractmethod
+    def bounds_of(self) -> Bounds:
+        """Box about each solid in its own frame, for the broad phase; ValueError for one without end."""
 
 
 class Plane(AbstractShape):
@@ -55,6 +69,9 @@ class Plane(AbstractShape):
     def signed_distance(self, p: Vec3) -> Component:
         return dot(_components(self.normal, p), p) - _same_rank(self.offset, p)
 
+    def bounds_of(self) -> Bounds:
+        raise ValueError("a Plane has no bounds: it is near to everything")
+
 
 class Sphere(AbstractShape):
     """A ball about the origin; `radius` [m] must be positive (ValueError)."""
@@ -68,9 +85,10 @@ class Sphere(AbstractShape):
 
     def signed_distance(self, p: Vec3) -> Component:
         """Distance to the surface; at the centre, where no direction is nearest, the gradient is (1, 0, 0)."""
-        square = dot(p, p)
-        off_center = square >= (10.0 * jnp.finfo(square.dtype).eps) ** 2
-        return jnp.where(off_center, jnp.sqrt(jnp.where(off_center, square, 1.0)), p.x) - _same_rank(self.radius, p)
+        return _length(p) - _same_rank(self.radius, p)
+
+    def bounds_of(self) -> Bounds:
+        return Bounds.about_origin(Vec3(self.radius, self.radius, self.radius))
 
 
 class Box(AbstractShape):
@@ -101,11 +119,60 @@ class Box(AbstractShape):
         past_edge &= square >= jnp.finfo(square.dtype).tiny
         return jnp.where(past_edge, safe_sqrt(jnp.where(past_edge, square, 1.0)), nearest)
 
+    def bounds_of(self) -> Bounds:
+        return Bounds.about_origin(Vec3.of(self.half_extents))
 
+
+class Capsule(AbstractShape):
+    """Points within `radius` [m] of the segment |z| <= `half_length` [m]; both must be positive (ValueError)."""
+
+    radius: Float[Array, "*b"]
+    half_length: Float[Array, "*b"]
+
+    def __init__(self, radius: Any, half_length: Any):
+        self.radius, self.half_length = _radius_and_half_length("Capsule", radius, half_length)
+
+    def signed_distance(self, p: Vec3) -> Component:
+        """Distance to the surface; on the segment, where no direction is nearest, the gradient is (1, 0, 0)."""
+        h = _same_rank(self.half_length, p)
+        beyond = jnp.where(p.z > h, p.z - h, jnp.where(p.z < -h, p.z + h, 0.0))
+        return _length(Vec3(p.x, p.y, beyond)) - _same_rank(self.radius, p)
+
+    def bounds_of(self) -> Bounds:
+        return Bounds.about_origin(Vec3(self.radius, self.radius, self.radius + self.half_length))
+
+
+class Cylinder(AbstractShape):
+    """The solid x^2 + y^2 <= radius^2, |z| <= half_length; both sizes [m] must be positive (ValueError)."""
+
+    radius: Float[Array, "*b"]
+    half_length: Float[Array, "*b"]
+
+    def __init__(self, radius: Any, half_length: Any):
+        self.radius, self.half_length = _radius_and_half_length("Cylinder", radius, half_length)
+
+    def signed_distance(self, p: Vec3) -> Component:
+        """Euclidean distance outside, minus the depth under the nearer of side and end inside.
+
+        As in `Box.signed_distance`, selections keep the gradient a unit vector: the side wins over an end, the upper
+        end over the lower one, and on the axis the side lies along x.
+        """
+        side = _length(Vec3(p.x, p.y, jnp.zeros_like(p.x))) - _same_rank(self.radius, p)
+        end = _outward(p.z) - _same_rank(self.half_length, p)
+        square = side * side + end * end
+        past_rim = (side > 0) & (end > 0) & (square >= jnp.finfo(square.dtype).tiny)
+        return jnp.where(past_rim, safe_sqrt(jnp.where(past_rim, square, 1.0)), jnp.where(side >= end, side, end))
+
+    def bounds_of(self) -> Bounds:
+        return Bounds.about_origin(Vec3(self.radius, self.radius, self.half_length))
+
+
+@functools.singledispatch
 def distance_and_gradient(shape: AbstractShape, p: Vec3) -> tuple[Component, Vec3]:
     """Signed distance [m] and its gradient, of one shape in the axes of the shape, for every element of `p`.
 
-    One reverse sweep with a cotangent of ones: the distance of an element depends on that element alone.
+    Shapes with a gradient of their own register it. All others take one reverse sweep with a cotangent of ones: the
+    distance of an element depends on that element alone.
     """
     shape_of_result = jax.eval_shape(shape.signed_distance, p).shape
     # A component that is broadcast against the leaves would have its gradient summed over them.
@@ -119,27 +186,56 @@ def unit_surface(kind: type[AbstractShape], subdivisions: int = 0) -> Surface:
     """Surface of a shape class at size one, as NumPy; times `size_of(shape)` it is the shape's own, at any size.
 
     Args:
-        kind: `Box` (12 triangles at zero subdivisions) or `Sphere` (320).
-        subdivisions: 0 or more, see `unit_cube` and `unit_icosphere`.
+        kind: `Box` (12 triangles at zero subdivisions), `Sphere` (320) or `Cylinder` (224).
+        subdivisions: 0 or more, see `unit_cube`, `unit_icosphere` and `unit_cylinder`.
 
     Raises:
-        ValueError: `kind` has no such surface.
+        ValueError: `kind` has no such surface; a `Capsule` has a `surface_basis`.
     """
-    surfaces = {Box: unit_cube, Sphere: unit_icosphere}
+    surfaces = {Box: unit_cube, Sphere: unit_icosphere, Cylinder: unit_cylinder}
     if kind not in surfaces:
         raise ValueError(f"{kind.__name__} has no surface of unit size: {_NO_SURFACE}")
     return surfaces[kind](subdivisions)
 
 
 _NO_SURFACE = (
-    "only Box and Sphere sample themselves. A Plane has no surface samples and must be static; "
-    "a TriMesh brings its own vertices."
+    "only Box, Sphere, Cylinder and, by its surface_basis, Capsule sample themselves. A Plane has no surface samples "
+    "and must be static; a TriMesh brings its own vertices."
 )
+
+
+def surface_basis(
+    kind: type[AbstractShape], subdivisions: int = 0
+) -> tuple[Float[np.ndarray, "3 V 3"], Int[np.ndarray, "F 3"]]:
+    """The vertices of a shape class per entry of its size, and its triangles: a surface is linear in its size.
+
+    The vertices of one shape are sum_k size_of(shape)[k] * basis[k]. All but the capsule are unit surfaces stretched
+    along the axes; a capsule keeps round ends at any length.
+
+    Raises:
+        ValueError: `kind` has no such surface, or `subdivisions` is negative.
+    """
+    if kind is Capsule:
+        unit, height = unit_capsule(subdivisions)
+    else:
+        unit, height = unit_surface(kind, subdivisions), None
+    basis = stretched(np.asarray(unit.vertices))
+    if height is not None:
+        basis = np.stack([basis[0] + basis[2], basis[1], height[:, None] * np.eye(3)[2]])
+    return basis, unit.triangles
+
+
+def stretched(vertices: Float[np.ndarray, "V 3"]) -> Float[np.ndarray, "3 V 3"]:
+    """The basis of a surface whose three sizes stretch it along the axes."""
+    return vertices.T[:, :, None] * np.eye(3)[:, None, :]
 
 
 @functools.singledispatch
 def size_of(shape: AbstractShape) -> Float[Array, "3 *b"]:
-    """Factors [m] from the unit surface to that of the shape: half extents, or the radius three times."""
+    """Three numbers [m] that the surface is linear in, see `surface_basis`.
+
+    Half extents of a box, the radius three times of a sphere; radius, radius and half length of cylinder and capsule.
+    """
     raise ValueError(f"{type(shape).__name__} has no size: {_NO_SURFACE}")
 
 
@@ -153,6 +249,12 @@ def _(shape: Sphere) -> Float[Array, "3 *b"]:
     return jnp.stack([shape.radius] * 3)
 
 
+@size_of.register(Capsule)
+@size_of.register(Cylinder)
+def _(shape: Capsule | Cylinder) -> Float[Array, "3 *b"]:
+    return jnp.stack([shape.radius, shape.radius, shape.half_length])
+
+
 @functools.singledispatch
 def surface_of(shape: AbstractShape, subdivisions: int = 0) -> Surface:
     """Triangulated surface [m] of one shape, differentiable in its size.
@@ -164,8 +266,9 @@ def surface_of(shape: AbstractShape, subdivisions: int = 0) -> Surface:
     Raises:
         ValueError: the shape has no surface to sample.
     """
-    unit, size = unit_surface(type(shape), subdivisions), size_of(shape)
-    return Surface(jnp.asarray(unit.vertices, size.dtype) * size[None], unit.triangles)
+    size = size_of(shape)
+    basis, triangles = surface_basis(type(shape), subdivisions)
+    return Surface(jnp.einsum("k,kvc->vc", size, jnp.asarray(basis, size.dtype)), triangles)
 
 
 def as_float_array(value: Any) -> Array:
@@ -190,8 +293,23 @@ def _same_rank(leaf: Component, p: Vec3) -> Component:
     return leaf[(None,) * (jnp.ndim(p.x) - leaf.ndim)]
 
 
+def _length(p: Vec3) -> Component:
+    # Within rounding of zero it becomes the x component, whose gradient is a unit vector.
+    square = dot(p, p)
+    off_center = square >= (10.0 * jnp.finfo(square.dtype).eps) ** 2
+    return jnp.where(off_center, jnp.sqrt(jnp.where(off_center, square, 1.0)), p.x)
+
+
 def _outward(c: Component) -> Component:
     return jnp.where(c >= 0, c, -c)
+
+
+def _radius_and_half_length(shape: str, radius: Any, half_length: Any) -> tuple[Array, Array]:
+    values = as_float_array(radius), as_float_array(half_length)
+    for field, value in zip(("radius", "half_length"), values):
+        if _is_single_value(value, 0):
+            check_positive(f"{shape}.{field}", value)
+    return values
 
 
 def _check_leading_axis(field: str, value: Array) -> None:

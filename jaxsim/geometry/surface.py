@@ -42,6 +42,16 @@ def odd_edges(triangles: Int[np.ndarray, "F 3"]) -> int:
     return int(np.sum(np.bincount(edge_id, weights=direction != 0) % 2))
 
 
+def irregular_edges(triangles: Int[np.ndarray, "F 3"]) -> Int[np.ndarray, "E 2"]:
+    """Edges without exactly two triangles wound alike; none on a closed manifold.
+
+    Stricter than `boundary_edges`: inside and outside can be told from the normals at the nearest point only here.
+    """
+    edges, edge_id, sense = edges_of(triangles)
+    balance = np.bincount(edge_id, weights=sense, minlength=len(edges))
+    return edges[(np.bincount(edge_id, minlength=len(edges)) != 2) | (balance != 0)]
+
+
 def edges_of(
     triangles: Int[np.ndarray, "F 3"],
 ) -> tuple[Int[np.ndarray, "E 2"], Int[np.ndarray, "3F"], Int[np.ndarray, "3F"]]:
@@ -62,7 +72,7 @@ def unit_cube(subdivisions: int = 0) -> Surface:
 
     The diagonal of each square runs from its low to its high corner, so opposite faces are translates of each other.
     """
-    n = _checked(subdivisions) + 1
+    n = refinement(subdivisions)
     squares = []
     for axis, side in itertools.product(range(3), (0, n)):
         for i, j in itertools.product(range(n), repeat=2):
@@ -89,7 +99,7 @@ def unit_icosphere(subdivisions: int = 0) -> Surface:
     faces = np.all(np.isclose(np.linalg.norm(p - np.roll(p, 1, axis=1), axis=-1), edge), axis=1)
     outward = np.linalg.det(p) > 0
     triangles = np.where(outward[:, None], triples, triples[:, ::-1])[faces]
-    for _ in range(2 + _checked(subdivisions)):
+    for _ in range(1 + refinement(subdivisions)):
         vertices, triangles = _cut_in_four(vertices, triangles)
     return Surface(vertices, triangles)
 
@@ -104,7 +114,8 @@ def _cut_in_four(vertices: np.ndarray, triangles: np.ndarray) -> tuple[np.ndarra
     return np.concatenate([vertices, middle]), parts.reshape(-1, 3)
 
 
-def _checked(subdivisions: int) -> int:
+def refinement(subdivisions: int) -> int:
+    """How often an edge is cut: one more than the subdivisions, which must be zero or more (ValueError)."""
     if subdivisions < 0:
         raise ValueError(f"subdivisions must be zero or more; got {subdivisions}.")
-    return subdivisions
+    return subdivisions + 1

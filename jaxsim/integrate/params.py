@@ -43,6 +43,7 @@ class SolverParams(eqx.Module):
     fade_friction: bool = _static(default=True)
     implicit_normal_force_for_dissipation: bool = _static(default=False)
     stop_if_no_improvement: bool = _static(default=True)
+    force_single_island: bool = _static(default=False)
     preset: str = _static(default="default")
 
     def __check_init__(self):

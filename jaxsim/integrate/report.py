@@ -32,5 +32,6 @@ class StepReport(eqx.Module):
     body_reason: Int[Array, "nb"]
     body_iterations: Int[Array, "nb"]
     body_residual_norm: Float[Array, "nb"]
+    overflow: Bool[Array, ""]  # a body was near to more colliders than `contact_capacity`: contacts may be missing
     stage: StageInputs | None  # None in a trajectory's summaries, which hold the states themselves
     preset: str = eqx.field(static=True)  # of the SolverParams

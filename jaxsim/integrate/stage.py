@@ -9,9 +9,9 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float, Int
 
-from ..dynamics.linear import newton_direction, solve_blocks
+from ..dynamics.linear import newton_direction, solve_exactly
 from ..dynamics.problem import Displacement, StageProblem, identity_displacement, move, weights
-from ..dynamics.residual import assemble, prepare, residual
+from ..dynamics.residual import assemble, prepare, residual, slope
 from ..math.vector import dot
 from ..solve import newton
 from ..solve.implicit import implicit_zero
@@ -31,19 +31,22 @@ class StageOutcome(NamedTuple):
     residual_norm: Float[Array, "nb w"]
 
 
-def solve_stage(problem: StageProblem, settings: NewtonSettings) -> tuple[Displacement, StageOutcome]:
+def solve_stage(
+    problem: StageProblem, settings: NewtonSettings, force_single_island: bool = False
+) -> tuple[Displacement, StageOutcome]:
     """Displacement that solves a stage, differentiable in everything that the problem holds.
 
-    Where a body's solve diverged the displacement is zero.
+    Where a body's solve diverged the displacement is zero. `force_single_island` lets all bodies of a world converge
+    together, as if they touched.
     """
+    islands = problem.near.islands
+    if force_single_island and islands is not None:
+        problem = eqx.tree_at(lambda p: p.near.islands.label, problem, jnp.zeros_like(islands.label))
     found, outcome = lax.stop_gradient(_forward(lax.stop_gradient(problem), lax.stop_gradient(settings)))
     # Reverse mode keeps this one array per step instead of solving the step again.
     found = jax.tree.map(lambda x: checkpoint_name(x, "displacement"), found)
-    # Zeros that vary from world to world as the outcome does: were they a constant, `vmap` inside `grad` would take the
-    # increment for shared while its tangent is not (JAX 0.10.2 then transposes with mismatched shapes).
-    none = jnp.where(outcome.status < 0, 1.0, 0.0).astype(problem.h.dtype)
-    z = jnp.broadcast_to(none, (6, *none.shape))
-    z = implicit_zero(residual, solve_blocks, z, (found, problem))
+    z = jnp.zeros((6, *outcome.status.shape), problem.h.dtype)
+    z = implicit_zero(residual, lambda z, at, b: solve_exactly(slope(z, at), b), z, (found, problem))
     return move(found, z), outcome
 
 
@@ -59,12 +62,13 @@ def _forward(problem: StageProblem, settings: NewtonSettings) -> tuple[Displacem
 
     solution = newton.solve(
         lambda x, fitted: assemble(stage, x, fitted),
-        newton_direction,
+        lambda system, r, going: newton_direction(system, r, problem.near.islands, going),
         move,
         identity_displacement(problem),
         weights(problem),
         size,
         settings,
+        problem.near.islands,
     )
     lost = solution.status == Status.DIVERGED
     rest = identity_displacement(problem)

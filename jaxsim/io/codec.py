@@ -17,7 +17,8 @@ from jax.core import Tracer
 from ..contact.law import ContactOptions
 from ..contact.params import ColliderType, ContactParams, FrictionModel
 from ..geometry.quadrature import SurfaceSamples
-from ..geometry.shapes import Box, Plane, Sphere
+from ..geometry.sdf_grid import SdfGrids
+from ..geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere
 from ..geometry.static_array import StaticArray
 from ..integrate.params import SolverParams
 from ..integrate.report import StageInputs, StepReport
@@ -32,7 +33,19 @@ from ..solve.newton import ConvergenceMode, LineSearchType
 CLASSES: dict[str, type] = {
     c.__name__: c
     for c in (
-        *(Model, BodyInfo, ContactGroup, ContactParams, SurfaceSamples, Plane, Sphere, Box),
+        *(
+            Model,
+            BodyInfo,
+            ContactGroup,
+            ContactParams,
+            SurfaceSamples,
+            Plane,
+            Sphere,
+            Box,
+            Capsule,
+            Cylinder,
+            SdfGrids,
+        ),
         *(State, Control, SolverParams, ContactOptions, StepReport, StageInputs),
         *(Pose, Twist, Wrench, ContactPoints),
     )

@@ -21,7 +21,7 @@ def topology(model: Model) -> dict[str, Any]:
                 "static": b.static,
                 "shape": b.shape,
                 "collider": b.collider.name,
-                "vertices": len(b.unit_vertices.array),
+                "vertices": b.surface_basis.array.shape[1],
                 "triangles": len(b.triangles.array),
                 "quadrature": b.quadrature,
             }

@@ -1,6 +1,9 @@
 """From checked actor specifications to the arrays and index tables of a model."""
 
 import dataclasses
+import warnings
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +12,23 @@ import numpy as np
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mesh import TriMesh
 from ..geometry.quadrature import RULES, SurfaceSamples, sample_surface
-from ..geometry.shapes import AbstractShape, Box, Plane, Sphere, size_of, unit_surface
+from ..geometry.sdf_build import GridSdfParams, build_sdf
+from ..geometry.sdf_grid import SdfGrid, SdfGrids
+from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere, size_of, stretched, surface_basis
 from ..geometry.static_array import StaticArray
 from ..math import rotation
 from .model import BodyInfo, ContactGroup, Model
 from .state import State
 
-_SHAPE_NAMES = {Plane: "plane", Sphere: "sphere", Box: "box", TriMesh: "mesh"}
+_SHAPE_NAMES = {
+    Plane: "plane",
+    Sphere: "sphere",
+    Box: "box",
+    Capsule: "capsule",
+    Cylinder: "cylinder",
+    TriMesh: "mesh",
+    SdfGrid: "grid",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +44,7 @@ class RigidSpec:
     angular_velocity: np.ndarray
     contact: ContactParams
     collider: ColliderType
+    sdf: SdfGrid | GridSdfParams | None
     quadrature: str
     subdivisions: int
     layer: str
@@ -46,28 +60,61 @@ class RigidSpec:
         if self.subdivisions != int(self.subdivisions) or self.subdivisions < 0:
             raise ValueError(f"actor {self.name!r}: subdivisions must be a whole number >= 0; got {self.subdivisions}")
 
-    def unit_vertices_and_size(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Vertices at unit size, triangles, and the size that multiplies the vertices axis by axis."""
+    def grid(self) -> SdfGrid:
+        """The actor's grid collider: the one it was given, or one built from its surface."""
+        if isinstance(self.sdf, SdfGrid):
+            return self.sdf
+        if isinstance(self.shape, SdfGrid):
+            return self.shape
+        params = self.sdf
+        if params is None:
+            # As the reference engine has it: just far enough for the distance at which contact sets in.
+            reach = self.contact.penalty_threshold_default + self.contact.penalty_threshold_extra_padding
+            params = GridSdfParams(boundary_padding_dist=float(max(reach, 0.0)))
+        surface = self.surface()
+        try:
+            grid, report = build_sdf(TriMesh(surface.vertices, surface.triangles), params, dtype=np.float64)
+        except ValueError as error:
+            raise ValueError(f"actor {self.name!r}: {error}") from None
+        for text in report.warnings:
+            warnings.warn(f"actor {self.name!r}: grid collider: {text}", stacklevel=4)
+        return grid
+
+    def surface(self) -> "SpecSurface":
+        """Of a plane and a grid, which own no samples, an empty one."""
         if isinstance(self.shape, TriMesh):
-            return np.asarray(self.shape.vertices), self.shape.triangles, np.ones(3)
-        if isinstance(self.shape, Plane):
-            return np.zeros((0, 3)), np.zeros((0, 3), np.int32), np.ones(3)
-        unit = unit_surface(type(self.shape), int(self.subdivisions))
-        return np.asarray(unit.vertices), unit.triangles, np.asarray(size_of(self.shape))
+            vertices = np.asarray(self.shape.vertices)
+            return SpecSurface(stretched(vertices), self.shape.triangles, np.ones(3))
+        if isinstance(self.shape, Plane | SdfGrid):
+            return SpecSurface(np.zeros((3, 0, 3)), np.zeros((0, 3), np.int32), np.ones(3))
+        basis, triangles = surface_basis(type(self.shape), int(self.subdivisions))
+        return SpecSurface(basis, triangles, np.asarray(size_of(self.shape)))
 
 
-def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[Model, State]:
+class SpecSurface(NamedTuple):
+    """A surface that is linear in three sizes."""
+
+    basis: np.ndarray  # (3, v, 3)
+    triangles: np.ndarray
+    size: np.ndarray
+
+    @property
+    def vertices(self) -> np.ndarray:
+        return np.tensordot(self.size, self.basis, axes=1)
+
+
+def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype, contact_capacity: int) -> tuple[Model, State]:
     """Model and initial state of a list of actors, in `dtype`."""
     dynamic = [s for s in specs if not s.static]
     static = [s for s in specs if s.static]
     ordered = dynamic + static
-    surfaces = {s.name: s.unit_vertices_and_size() for s in ordered}
+    surfaces = {s.name: s.surface() for s in ordered}
 
     buckets, samples = _sample_buckets(dynamic, surfaces)
     colliders, collider_rows, centers = _colliders(ordered, surfaces)
     infos = []
     for spec in specs:
-        vertices, triangles, _ = surfaces[spec.name]
+        surface = surfaces[spec.name]
         bucket, bucket_row = buckets.get(spec.name, (-1, -1))
         infos.append(
             BodyInfo(
@@ -78,8 +125,8 @@ def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[M
                 layer=spec.layer,
                 collider=spec.collider,
                 collider_row=collider_rows.get(spec.name, -1),
-                unit_vertices=StaticArray(vertices),
-                triangles=StaticArray(triangles),
+                surface_basis=StaticArray(surface.basis),
+                triangles=StaticArray(surface.triangles),
                 quadrature=spec.quadrature,
                 bucket=bucket,
                 bucket_row=bucket_row,
@@ -87,20 +134,20 @@ def compile_scene(gravity: np.ndarray, specs: list[RigidSpec], dtype) -> tuple[M
             )
         )
     mass = [s.mass_properties for s in dynamic]
-
+    named = {i.name: i for i in infos}
     model = Model(
         gravity=gravity,
         mass=np.array([m[0] for m in mass]),
         center_of_mass=_columns([m[1] for m in mass], 3),
         gravity_scale=np.array([s.gravity_scale for s in dynamic]),
         moment_of_inertia=_columns([m[2] for m in mass], 6),
-        size=_columns([surfaces[s.name][2] for s in ordered], 3),
+        size=_columns([surfaces[s.name].size for s in ordered], 3),
         contact=_stack_contact([s.contact for s in ordered]),
         samples=samples,
         colliders=colliders,
         collider_center=_columns([centers.get(s.name, np.zeros(3)) for s in ordered], 3),
         bodies=tuple(infos),
-        groups=_groups(dynamic, static, {i.name: i for i in infos}),
+        groups=_groups([named[s.name] for s in ordered], {s.name: s for s in specs}, contact_capacity),
     )
     return (
         jax.tree.map(lambda x: jnp.asarray(x, dtype), model),
@@ -121,8 +168,8 @@ def _sample_buckets(dynamic: list[RigidSpec], surfaces):
     """Samples of all colliding bodies, in arrays of like length, so that padding wastes less than half."""
     sampled = {}
     for spec in dynamic:
-        vertices, triangles, size = surfaces[spec.name]
-        sampled[spec.name] = sample_surface(vertices * size, triangles, RULES[spec.quadrature])
+        surface = surfaces[spec.name]
+        sampled[spec.name] = sample_surface(surface.vertices, surface.triangles, RULES[spec.quadrature])
     place, groups = {}, {}
     for name, s in sampled.items():
         groups.setdefault(int(np.ceil(np.log2(s.weight.shape[-1]))), []).append(name)
@@ -142,17 +189,21 @@ def pad_samples(samples: SurfaceSamples, length: int) -> SurfaceSamples:
     )
 
 
-def _colliders(ordered: list[RigidSpec], surfaces):
+def _colliders(ordered: list[RigidSpec], surfaces: dict[str, SpecSurface]):
     """Collider shapes stacked per kind, each actor's row, and the colliders' centres in the root frames."""
     found: dict[str, list[AbstractShape]] = {}
     rows, centers = {}, {}
+    moving = sum(not s.static for s in ordered)
     for spec in ordered:
-        shape = spec.shape
-        if spec.collider in (ColliderType.NONE, ColliderType.SDF):
+        # What no body can meet needs no grid.
+        if spec.collider is ColliderType.NONE or (spec.collider is ColliderType.SDF and moving <= (not spec.static)):
             continue
-        if spec.collider in (ColliderType.BOX, ColliderType.SPHERE):
-            vertices, _, size = surfaces[spec.name]
-            low, high = (vertices * size).min(0), (vertices * size).max(0)
+        shape = spec.shape
+        if spec.collider is ColliderType.SDF:
+            shape = spec.grid()
+        elif spec.collider in (ColliderType.BOX, ColliderType.SPHERE):
+            vertices = surfaces[spec.name].vertices
+            low, high = vertices.min(0), vertices.max(0)
             centers[spec.name] = (low + high) / 2
             half = (high - low) / 2
             if not isinstance(shape, Sphere if spec.collider is ColliderType.SPHERE else Box):
@@ -160,35 +211,60 @@ def _colliders(ordered: list[RigidSpec], surfaces):
         kind = found.setdefault(spec.collider.value, [])
         rows[spec.name] = len(kind)
         kind.append(shape)
-    return {k: jax.tree.map(lambda *x: jnp.stack(x, -1), *v) for k, v in found.items()}, rows, centers
+    stacked = {kind: _stacked(shapes) for kind, shapes in found.items()}
+    return stacked, rows, centers
 
 
-def _groups(dynamic: list[RigidSpec], static: list[RigidSpec], infos: dict[str, BodyInfo]) -> tuple[ContactGroup, ...]:
-    pairs: dict[tuple[ColliderType, int], list[tuple[RigidSpec, RigidSpec]]] = {}
-    for a in dynamic:
-        for b in static:
-            if b.collider is not ColliderType.NONE:
-                pairs.setdefault((b.collider, infos[a.name].bucket), []).append((a, b))
+def _stacked(shapes: list[AbstractShape]) -> AbstractShape:
+    grids = [shape for shape in shapes if isinstance(shape, SdfGrid)]
+    return SdfGrids.of(grids) if grids else jax.tree.map(lambda *x: jnp.stack(x, -1), *shapes)
+
+
+def _groups(ordered: list[BodyInfo], specs: dict[str, RigidSpec], capacity: int) -> tuple[ContactGroup, ...]:
+    """One group per kind of collider, sample bucket, and whether the colliders move; bodies dynamic first."""
+    columns = {info.name: column for column, info in enumerate(ordered)}
+    buckets: dict[int, list[BodyInfo]] = {}
+    kinds: dict[ColliderType, list[BodyInfo]] = {}
+    for info in ordered:
+        if info.bucket >= 0:
+            buckets.setdefault(info.bucket, []).append(info)
+        if info.collider_row >= 0:
+            kinds.setdefault(info.collider, []).append(info)  # in the order of their rows
     groups = []
-    for kind, bucket in sorted(pairs, key=lambda k: (k[0].value, k[1])):
-        members = pairs[kind, bucket]
-        colliding, collider = [infos[a.name] for a, _ in members], [infos[b.name] for _, b in members]
-        groups.append(
-            ContactGroup(
-                kind=kind,
-                bucket=bucket,
-                bucket_row=StaticArray(np.array([i.bucket_row for i in colliding])),
-                body_A=StaticArray(np.array([i.row for i in colliding])),
-                collider_row=StaticArray(np.array([i.collider_row for i in collider])),
-                body_B=StaticArray(np.array([len(dynamic) + i.row for i in collider])),
-                static_collider=True,
-                with_collider_normal=StaticArray(
-                    np.array([b.contact.friction_with_collider_normal for _, b in members])
-                ),
-                padded=StaticArray(np.array([i.collider is ColliderType.NONE for i in colliding])),
-            )
-        )
+    for kind, colliders in sorted(kinds.items(), key=lambda item: item[0].value):
+        for bucket, owners in sorted(buckets.items()):
+            for static in (True, False):
+                allowed = np.array([[b.static == static and a is not b for b in colliders] for a in owners])
+                if not allowed.any():
+                    continue
+                # A plane is near to everything, so that nothing could be left out.
+                chosen = kind is not ColliderType.PLANE and int(allowed.sum(1).max()) > capacity
+                owner, row = np.nonzero(allowed)
+                if chosen:
+                    owner = np.repeat(np.arange(len(owners)), capacity)
+                groups.append(
+                    ContactGroup(
+                        kind=kind,
+                        bucket=bucket,
+                        static_collider=static,
+                        owner_body=_table(a.row for a in owners),
+                        owner_bucket_row=_table(a.bucket_row for a in owners),
+                        owner_padded=_table(a.collider is ColliderType.NONE for a in owners),
+                        collider_body=_table(columns[b.name] for b in colliders),
+                        collider_normal=_table(
+                            bool(specs[b.name].contact.friction_with_collider_normal) for b in colliders
+                        ),
+                        allowed=StaticArray(allowed),
+                        owner=StaticArray(owner),
+                        collider_row=None if chosen else StaticArray(row),
+                        slots=capacity if chosen else 1,
+                    )
+                )
     return tuple(groups)
+
+
+def _table(values: Iterable[Any]) -> StaticArray:
+    return StaticArray(np.array(list(values)))
 
 
 def _initial_state(dynamic: list[RigidSpec], static: list[RigidSpec], dtype) -> State:

@@ -3,6 +3,7 @@
 import dataclasses
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -31,11 +32,11 @@ class BodyInfo:
     name: str
     row: int
     static: bool
-    shape: str  # "plane", "sphere", "box" or "mesh"
+    shape: str  # "plane", "sphere", "box", "capsule", "cylinder", "mesh" or "grid"
     layer: str
     collider: ColliderType  # as resolved from AUTO
     collider_row: int  # among the colliders of that kind; -1 without one
-    unit_vertices: StaticArray  # (v, 3) times the size leaf gives the surface in the root frame
+    surface_basis: StaticArray  # (3, v, 3): weighted with the three sizes it gives the vertices in the root frame
     triangles: StaticArray  # (f, 3)
     quadrature: str
     bucket: int  # sample bucket; -1 for a body that owns no samples
@@ -45,17 +46,29 @@ class BodyInfo:
 
 @dataclasses.dataclass(frozen=True)
 class ContactGroup:
-    """Which samples meet which colliders of one kind. One vectorised kernel serves the whole group."""
+    """Which samples meet which colliders of one kind. One vectorised kernel serves the whole group.
+
+    Either every pair is listed, or each colliding body has a fixed number of slots that the broad phase fills at every
+    step with the nearest colliders that are allowed.
+    """
 
     kind: ColliderType
     bucket: int
-    bucket_row: StaticArray  # (p,) of the colliding bodies in their bucket
-    body_A: StaticArray  # (p,) dynamic row of the colliding bodies
-    collider_row: StaticArray  # (p,)
-    body_B: StaticArray  # (p,) among all bodies
     static_collider: bool
-    with_collider_normal: StaticArray  # (p,) bool
-    padded: StaticArray  # (p,) bool
+    owner_body: StaticArray  # (m,) dynamic row of each colliding body
+    owner_bucket_row: StaticArray  # (m,) its row in the bucket
+    owner_padded: StaticArray  # (m,) bool: it has no collider of its own
+    collider_body: StaticArray  # (c,) column among all bodies, for every collider of the kind
+    collider_normal: StaticArray  # (c,) bool: friction acts in the plane of the collider's normal
+    allowed: StaticArray  # (m, c) bool
+    owner: StaticArray  # (p,) of each pair, among the colliding bodies
+    collider_row: StaticArray | None  # (p,) of each pair, among those of the kind; None where the broad phase chooses
+    slots: int  # pairs per colliding body that the broad phase fills
+
+    @property
+    def body_A(self) -> np.ndarray:
+        """Dynamic row of each pair's colliding body, (p,)."""
+        return self.owner_body.array[self.owner.array]
 
 
 class Model(eqx.Module):
@@ -78,6 +91,11 @@ class Model(eqx.Module):
     bodies: tuple[BodyInfo, ...] = eqx.field(static=True)  # in the order of creation
     groups: tuple[ContactGroup, ...] = eqx.field(static=True)
 
+    def vertices(self, info: BodyInfo) -> Float[Array, "v 3"]:
+        """Vertices of a body's surface in its root frame [m]."""
+        size = self.size[:, self.column(info)]
+        return jnp.tensordot(size, jnp.asarray(info.surface_basis.array, size.dtype), axes=1)
+
     @property
     def dynamic(self) -> tuple[BodyInfo, ...]:
         return tuple(b for b in self.bodies if not b.static)
@@ -99,6 +117,11 @@ class Model(eqx.Module):
     def nv(self) -> int:
         """Velocity numbers: linear and angular velocity per free body."""
         return 6 * self.n_dynamic
+
+    @property
+    def coupled(self) -> bool:
+        """Whether dynamic bodies may touch one another."""
+        return any(not g.static_collider for g in self.groups)
 
     @property
     def newton_euler(self) -> np.ndarray:

@@ -9,22 +9,32 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..contact.params import ContactParams
+from ..contact.params import ColliderType, ContactParams
 from ..geometry.mass import check_mass_properties, inertia_matrix, inertia_six
 from ..geometry.quadrature import RULES, sample_surface
+from ..geometry.sdf_grid import SdfGrids
+from ..geometry.shapes import Cylinder
 from .compile import pad_samples
 from .model import Actor, BodyInfo, Model
 
 _BODY_FIELDS = ("mass", "center_of_mass", "moment_of_inertia", "gravity_scale")
 _CONTACT_FIELDS = tuple(f.name for f in dataclasses.fields(ContactParams) if f.name != "friction_with_collider_normal")
-_SIZE_FIELDS = {"box": "half_extents", "sphere": "radius", "mesh": "scale"}
+# The sizes of each shape, and which of the three numbers of `Model.size` each sets.
+_SIZES: dict[str, dict[str, tuple[int, ...]]] = {
+    "box": {"half_extents": (0, 1, 2)},
+    "sphere": {"radius": (0, 1, 2)},
+    "capsule": {"radius": (0, 1), "half_length": (2,)},
+    "cylinder": {"radius": (0, 1), "half_length": (2,)},
+    "mesh": {"scale": (0, 1, 2)},
+}
 
 
 def get(model: Model, actor: Actor | str | None, name: str) -> Array:
     """A parameter by name: of an actor, or of the world (`"gravity"`) with actor None.
 
     Names: mass, center_of_mass, moment_of_inertia, gravity_scale; every field of `ContactParams`; half_extents of a
-    box, radius of a sphere, scale of a mesh; normal and offset of a plane.
+    box, radius and half_length of the round shapes, scale of a mesh; normal and offset of a plane; sdf_values of a body
+    with a grid collider, (nx, ny, nz).
 
     Raises:
         ValueError: the actor has no such parameter; the message lists those it has.
@@ -40,8 +50,12 @@ def get(model: Model, actor: Actor | str | None, name: str) -> Array:
         return getattr(model, name)[..., body.row]
     if body.shape == "plane":
         return getattr(model.colliders["plane"], name)[..., body.collider_row]
+    if name == "sdf_values":
+        grids = model.colliders["sdf"]
+        assert isinstance(grids, SdfGrids)
+        return grids.grid(body.collider_row).values
     size = model.size[:, model.column(body)]
-    return size[0] if name == "radius" else size
+    return size if name in ("half_extents", "scale") else size[_SIZES[body.shape][name][0]]
 
 
 def replace(model: Model, actor: Actor | str | None = None, **values) -> Model:
@@ -90,7 +104,7 @@ def scale_mass(model: Model, actor: Actor | str, factor: float | Float[Array, ""
 
 
 def resize(model: Model, actor: Actor | str, **size) -> Model:
-    """The model with an actor of another size, at the same density: `half_extents=`, `radius=` or `scale=`.
+    """The model with an actor of another size, at the same density: by the names that `get` has for it.
 
     Surface samples, mass, centre of mass, inertia and the actor's own collider follow; traced and differentiable.
     `scale` of a mesh is relative to the mesh as it was added.
@@ -99,21 +113,27 @@ def resize(model: Model, actor: Actor | str, **size) -> Model:
         ValueError: not the size of this actor's shape, a wrong shape, or a value that is not positive.
     """
     body = model.body(actor)
-    field = _SIZE_FIELDS.get(body.shape)
-    if field is None or set(size) != {field}:
-        known = f"it takes {field}=" if field else "a plane has no size"
+    fields = _SIZES.get(body.shape, {})
+    if body.shape == "capsule":
+        raise ValueError(f"actor {body.name!r}: a capsule cannot be resized, its inertia is not stretched; add another")
+    if not size or not set(size) <= set(fields):
+        known = "it takes " + ", ".join(f"{f}=" for f in fields) if fields else f"a {body.shape} has no size"
         raise ValueError(f"actor {body.name!r}: resize got {', '.join(size) or 'nothing'}; {known}")
-    value = jnp.asarray(size[field], model.size.dtype)
-    if (
-        value.shape not in ((), (3,))
-        or (field == "radius" and value.shape)
-        or (field == "half_extents" and not value.shape)
-    ):
-        raise ValueError(f"actor {body.name!r}: {field} has the wrong shape {value.shape}")
-    if not isinstance(value, Tracer) and not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
-        raise ValueError(f"actor {body.name!r}: {field} must be positive and finite [m]; got {size[field]}")
-    value = jnp.broadcast_to(value, (3,))
     column = model.column(body)
+    value = model.size[:, column]
+    for field, given in size.items():
+        number = jnp.asarray(given, value.dtype)
+        shapes = {"half_extents": ((3,),), "scale": ((), (3,))}.get(field, ((),))
+        if number.shape not in shapes:
+            raise ValueError(f"actor {body.name!r}: {field} has the wrong shape {number.shape}")
+        if not isinstance(number, Tracer) and not np.all(np.isfinite(number) & (np.asarray(number) > 0)):
+            raise ValueError(f"actor {body.name!r}: {field} must be positive and finite [m]; got {given}")
+        if _has_grid(body) and number.shape:
+            raise ValueError(
+                f"actor {body.name!r}: {field} has three values, but the distances of a grid collider only scale "
+                "alike along all axes; give one number"
+            )
+        value = value.at[np.array(fields[field])].set(number)
     ratio = value / model.size[:, column]
     model = eqx.tree_at(
         lambda m: (m.size, m.collider_center),
@@ -126,16 +146,25 @@ def resize(model: Model, actor: Actor | str, **size) -> Model:
 
 
 def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> Model:
-    kind = body.collider.value
-    # A sphere about a mesh must still hold it, so it follows the axis that grows most.
-    factor = ratio if kind == "box" else jnp.max(ratio)
-    shape = jax.tree.map(lambda x: x.at[..., body.collider_row].multiply(factor), model.colliders[kind])
+    kind, row = body.collider.value, body.collider_row
+    shape = model.colliders[kind]
+    if isinstance(shape, SdfGrids):
+        shape = shape.scaled(row, ratio[0])
+    elif isinstance(shape, Cylinder):
+        shape = eqx.tree_at(
+            lambda c: (c.radius, c.half_length),
+            shape,
+            (shape.radius.at[row].multiply(ratio[0]), shape.half_length.at[row].multiply(ratio[2])),
+        )
+    else:
+        # A sphere about a mesh must still hold it, so it follows the axis that grows most.
+        factor = ratio if kind == "box" else jnp.max(ratio)
+        shape = jax.tree.map(lambda x: x.at[..., row].multiply(factor), shape)
     return eqx.tree_at(lambda m: m.colliders[kind], model, shape)
 
 
 def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio: Float[Array, "3"]) -> Model:
-    vertices = jnp.asarray(body.unit_vertices.array, size.dtype) * size[None]
-    samples = sample_surface(vertices, body.triangles.array, RULES[body.quadrature])
+    samples = sample_surface(model.vertices(body), body.triangles.array, RULES[body.quadrature])
     stack = model.samples[body.bucket]
     samples = pad_samples(samples, stack.weight.shape[0])
     stack = jax.tree.map(lambda all_, one: all_.at[..., body.bucket_row].set(one), stack, samples)
@@ -158,17 +187,21 @@ def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio
 
 
 def _names(body: BodyInfo) -> tuple[str, ...]:
-    own = ("normal", "offset") if body.shape == "plane" else ()
+    own = ("normal", "offset") if body.shape == "plane" else ("sdf_values",) if _has_grid(body) else ()
     return (*(() if body.static else _BODY_FIELDS), *_CONTACT_FIELDS, *own)
 
 
 def _derived(body: BodyInfo) -> tuple[str, ...]:
-    return (_SIZE_FIELDS[body.shape],) if body.shape in _SIZE_FIELDS else ()
+    return tuple(_SIZES.get(body.shape, ()))
 
 
 def _known(who: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
         raise ValueError(f"actor {who!r}: no parameter named {name!r}; known are {', '.join(known)}")
+
+
+def _has_grid(body: BodyInfo) -> bool:
+    return body.collider is ColliderType.SDF and body.collider_row >= 0
 
 
 def _leaf(model: Model, body: BodyInfo, name: str) -> tuple[Array, tuple]:
@@ -177,12 +210,16 @@ def _leaf(model: Model, body: BodyInfo, name: str) -> tuple[Array, tuple]:
         return getattr(model.contact, name), (model.column(body),)
     if name in _BODY_FIELDS:
         return getattr(model, name), (..., body.row)
+    if name == "sdf_values":
+        grids = model.colliders["sdf"]
+        assert isinstance(grids, SdfGrids)
+        return grids.values, (grids.span(body.collider_row),)
     return getattr(model.colliders["plane"], name), (..., body.collider_row)
 
 
 def _set(model: Model, body: BodyInfo, name: str, value: Array) -> Array:
     leaf, index = _leaf(model, body, name)
-    return leaf.at[index].set(value)
+    return leaf.at[index].set(value.ravel() if name == "sdf_values" else value)
 
 
 def _fitting(who: str, name: str, value, like: Array) -> Array:

@@ -1,6 +1,5 @@
 """The scene builder: collects actors, checks them once, and compiles them into a `Model` and a `State`."""
 
-import warnings
 from typing import Any
 
 import jax
@@ -9,12 +8,20 @@ import numpy as np
 
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mass import check_mass_properties, mass_properties
-from ..geometry.shapes import AbstractShape, Box, Plane, Sphere
+from ..geometry.sdf_build import GridSdfParams
+from ..geometry.sdf_grid import SdfGrid
+from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere
 from .compile import RigidSpec, compile_scene
 from .model import Actor, Model
 from .state import State
 
-_COLLIDERS = {Plane: ColliderType.PLANE, Sphere: ColliderType.SPHERE, Box: ColliderType.BOX}
+_COLLIDERS = {
+    Plane: ColliderType.PLANE,
+    Sphere: ColliderType.SPHERE,
+    Box: ColliderType.BOX,
+    Capsule: ColliderType.CAPSULE,
+    Cylinder: ColliderType.CYLINDER,
+}
 
 
 class Scene:
@@ -55,6 +62,7 @@ class Scene:
         angular_velocity=(0.0, 0.0, 0.0),
         contact: ContactParams | None = None,
         collider: ColliderType = ColliderType.AUTO,
+        sdf: SdfGrid | GridSdfParams | None = None,
         quadrature: str = "P1Q3",
         subdivisions: int = 0,
         layer: str = "default",
@@ -72,14 +80,22 @@ class Scene:
             position, quaternion: world pose of the root frame [m], xyzw.
             linear_velocity, angular_velocity: of the COM [m/s] and [rad/s], world axes.
             collider: what others are tested against; AUTO takes it from the shape.
+            sdf: the grid of an SDF collider, or how fine one is built; by default as the reference engine builds it.
             quadrature: samples per surface triangle, "P1Q1" to "P1Q16"; `subdivisions` makes a primitive finer.
             newton_euler_inertia: the Newton-Euler form of rotational inertia instead of the variational one.
         """
         name = self._name(name, type(shape).__name__.lower() if isinstance(shape, AbstractShape) else "rigid")
         if not isinstance(shape, AbstractShape):
-            raise ValueError(f"actor {name!r}: shape must be a Box, Sphere, Plane or TriMesh; got {shape!r}")
+            raise ValueError(XX)
         if isinstance(shape, Plane) and not static:
             raise ValueError(f"actor {name!r}: a Plane has no surface or mass; pass static=True or use add_plane")
+        if isinstance(shape, SdfGrid) and not static:
+            raise ValueError(
+                f"actor {name!r}: an SdfGrid has no surface samples or mass; pass static=True, or add a TriMesh with "
+                "the grid as sdf="
+            )
+        if sdf is not None and not isinstance(sdf, SdfGrid | GridSdfParams):
+            raise ValueError(f"actor {name!r}: sdf must be an SdfGrid or GridSdfParams; got {sdf!r}")
         contact = ContactParams() if contact is None else contact
         _check_contact(name, contact)
         spec = RigidSpec(
@@ -91,7 +107,8 @@ class Scene:
             linear_velocity=_finite(name, "linear_velocity", linear_velocity, (3,)),
             angular_velocity=_finite(name, "angular_velocity", angular_velocity, (3,)),
             contact=contact,
-            collider=_resolve_collider(name, shape, collider, static),
+            collider=_resolve_collider(name, shape, collider),
+            sdf=sdf,
             quadrature=quadrature,
             subdivisions=subdivisions,
             layer=layer,
@@ -107,14 +124,20 @@ class Scene:
         self._specs.append(spec)
         return Actor(name, len(self._specs) - 1)
 
-    def build(self, dtype: Any = None) -> tuple[Model, State]:
-        """The model and its initial state, in float32 or float64 (JAX's default float when not given)."""
+    def build(self, dtype: Any = None, contact_capacity: int = 12) -> tuple[Model, State]:
+        """The model and its initial state.
+
+        Args:
+            dtype: float32 or float64; JAX's default float when None.
+            contact_capacity: colliders of one kind that a body can be near to at the same time. Where a scene holds
+                more, each step looks for the nearest; `report.overflow` tells when there were more than fit.
+        """
         dtype = jnp.dtype(jax.dtypes.canonicalize_dtype(float if dtype is None else dtype))
         if dtype not in (jnp.dtype(jnp.float32), jnp.dtype(jnp.float64)):
             raise ValueError(f"scene: dtype must be float32 or float64; got {dtype}")
-        if sum(not s.static for s in self._specs) > 1:
-            warnings.warn("scene: free bodies do not collide with one another yet, only with static ones", stacklevel=2)
-        return compile_scene(self.gravity, self._specs, dtype)
+        if contact_capacity != int(contact_capacity) or contact_capacity < 1:
+            raise ValueError(f"scene: contact_capacity must be a whole number >= 1; got {contact_capacity}")
+        return compile_scene(self.gravity, self._specs, dtype, int(contact_capacity))
 
     def _name(self, name: str | None, kind: str) -> str:
         taken = {s.name for s in self._specs}
@@ -155,16 +178,15 @@ def _mass(name: str, shape, density, mass, center_of_mass, moment_of_inertia):
     return mass_, com, inertia
 
 
-def _resolve_collider(name: str, shape, collider: ColliderType, static: bool) -> ColliderType:
+def _resolve_collider(name: str, shape: AbstractShape, collider: ColliderType) -> ColliderType:
     if collider is ColliderType.AUTO:
         collider = _COLLIDERS.get(type(shape), ColliderType.SDF)
-    if (collider is ColliderType.PLANE) != isinstance(shape, Plane) and collider is not ColliderType.NONE:
+    # A box, a ball or a grid may stand in for another finite body; an exact shape only for its own.
+    stand_ins = {ColliderType.SDF: not isinstance(shape, Plane)}
+    stand_ins |= dict.fromkeys((ColliderType.BOX, ColliderType.SPHERE), not isinstance(shape, Plane | SdfGrid))
+    own = _COLLIDERS.get(type(shape))
+    if not (collider in (own, ColliderType.NONE) or stand_ins.get(collider, False)):
         raise ValueError(f"actor {name!r}: collider {collider.name} does not fit a {type(shape).__name__}")
-    if static and collider is ColliderType.SDF:
-        raise ValueError(
-            f"actor {name!r}: a static {type(shape).__name__} would need a grid collider, which is not there yet; "
-            "choose collider=ColliderType.BOX or SPHERE (of its bounding box) or NONE"
-        )
     return collider
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
+from ..dynamics.pairing import bodies_B
 from ..dynamics.problem import Displacement, StageProblem, body_columns, identity_displacement, stage_problem
 from ..dynamics.residual import Evaluation, Stage, prepare, respond
 from ..integrate.params import SolverParams
@@ -25,9 +26,9 @@ from ..model.state import State
 class ContactPoints(NamedTuple):
     """Every surface sample of every pair, in a fixed number of slots; the force is on A, by B."""
 
-    actor_A: np.ndarray  # (n,) index of the colliding actor, in the order of creation
-    actor_B: np.ndarray  # (n,)
-    sample: np.ndarray  # (n,) sample id on A: triangle * rule size + point
+    actor_A: Int[Array, "n"]  # index of the colliding actor, in the order of creation
+    actor_B: Int[Array, "n"]
+    sample: Int[Array, "n"]  # sample id on A: triangle * rule size + point
     position: Float[Array, "n 3"]  # of A's sample, world [m]
     normal: Float[Array, "n 3"]  # out of B, unit, world
     distance: Float[Array, "n"]  # signed, negative inside B [m]
@@ -68,28 +69,30 @@ def contact_force(model: Model, report: StepReport, actor: Actor | str, other: A
     Zero where the step diverged: `report.stage.valid` tells that from no contact.
     """
     body = model.body(actor)
-    partner = None if other is None else model.body(other)
+    partner = None if other is None else model.column(model.body(other))
+    mine = model.column(body)
     inputs = _inputs(report)
-    _, evaluations = _evaluated(model, inputs)
+    stage, evaluations = _evaluated(model, inputs)
     after = inputs.after
-    total = Wrench(jnp.zeros(3, after.q.dtype), jnp.zeros(3, after.q.dtype))
-    for group, evaluation in zip(model.groups, evaluations, strict=True):
-        a, b = group.body_A.array, group.body_B.array
+    total = jnp.zeros(6, after.q.dtype)
+    origins = jnp.concatenate([after.q.reshape(-1, 7)[:, :3].T, after.static_position], axis=1)
+    for group, chosen, evaluation in zip(model.groups, stage.problem.near.chosen, evaluations, strict=True):
+        a, b = jnp.asarray(group.body_A), _single(bodies_B(group, chosen))
+        force, torque = evaluation.force.stack(-1)[:, 0], evaluation.torque.stack(-1)[:, 0]
         valid = inputs.valid[a]
-        mine = b == model.column(body) if body.static else a == body.row
-        if partner is not None:
-            theirs = a == partner.row if not partner.static else b == model.column(partner)
-            if partner.static == body.static:
-                theirs = np.zeros_like(mine)
-            mine = mine & theirs
-        share = jnp.where(jnp.asarray(mine) & valid, 1.0, 0.0).astype(after.q.dtype)[:, None]
-        force, torque = evaluation.force.stack(-1)[0, :, 0], evaluation.torque.stack(-1)[0, :, 0]
-        if body.static:
-            com = after.q.reshape(-1, 7)[:, :3]
-            lever = com[a] - after.static_position[:, body.row][None]
-            force, torque = -force, -(torque + jnp.cross(lever, force))
-        total = Wrench(total.force + jnp.sum(share * force, 0), total.torque + jnp.sum(share * torque, 0))
-    return total
+        as_A = valid & (a == mine) & (True if partner is None else b == partner)
+        as_B = valid & (b == mine) & (True if partner is None else a == partner)
+        # The reaction acts along the same line, so that its torque only changes sign about the same point.
+        lever = (origins[:, a] - origins[:, mine, None]).T
+        reaction = -jnp.concatenate([force, torque + jnp.cross(lever, force)], axis=1)
+        total = total + jnp.sum(jnp.where(as_A[:, None], jnp.concatenate([force, torque], axis=1), 0.0), axis=0)
+        total = total + jnp.sum(jnp.where(as_B[:, None], reaction, 0.0), axis=0)
+    return Wrench(total[:3], total[3:])
+
+
+def _single(rows) -> Int[Array, "p"]:
+    """Rows of pairs in a single world."""
+    return jnp.asarray(rows).reshape(rows.shape[0])
 
 
 def _inputs(report: StepReport) -> StageInputs:
@@ -116,11 +119,13 @@ def _displacement(problem: StageProblem, inputs: StageInputs) -> Displacement:
 
 
 def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bool[Array, "nb"]) -> ContactPoints:
-    order = {(b.static, b.row): i for i, b in enumerate(model.bodies)}
+    # Dynamic bodies come first in columns, actors in the order of creation.
+    actor = np.argsort([model.column(b) for b in model.bodies])
     tables: dict[str, list] = {f: [] for f in ContactPoints._fields}
-    for group, prepared, e in zip(model.groups, stage.groups, evaluations, strict=True):
-        a, b = group.body_A.array, group.body_B.array
-        collider = prepared.collider
+    near = stage.problem.near.chosen
+    for group, chosen, prepared, e in zip(model.groups, near, stage.groups, evaluations, strict=True):
+        a, b = group.body_A, _single(bodies_B(group, chosen))
+        collider = e.collider
         samples, pairs = prepared.pair.weight.shape[:2]
         response = e.response
         gradient = response.now.gradient
@@ -128,11 +133,13 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
         unit = gradient * (1.0 / jnp.where(length > 0, length, 1.0))
         position = e.axes @ response.point + (collider.position + collider.displacement)
         active = response.load.active & valid[a][None, :, None] & (prepared.pair.weight > 0)
+        if chosen is not None:
+            active = active & chosen.live[None]
         force = e.axes @ (response.traction * prepared.pair.weight)
 
-        tables["actor_A"].append(np.repeat([order[False, i] for i in a], samples))
-        tables["actor_B"].append(np.repeat([order[True, i - model.n_dynamic] for i in b], samples))
-        tables["sample"].append(np.tile(np.arange(samples), pairs))
+        tables["actor_A"].append(jnp.repeat(jnp.asarray(actor[a]), samples))
+        tables["actor_B"].append(jnp.repeat(jnp.asarray(actor)[b], samples))
+        tables["sample"].append(jnp.tile(jnp.arange(samples), pairs))
         tables["position"].append(_vectors(position))
         tables["normal"].append(_vectors(e.axes @ unit))
         tables["distance"].append(_rows(response.now.gap))
@@ -152,9 +159,9 @@ def _vectors(v: Vec3) -> Float[Array, "n 3"]:
 
 
 def _joined(field: str, parts: list, dtype) -> Any:
-    if field in ("actor_A", "actor_B", "sample"):
-        return np.concatenate(parts) if parts else np.zeros(0, int)
     if parts:
         return jnp.concatenate(parts)
+    if field in ("actor_A", "actor_B", "sample"):
+        return jnp.zeros(0, int)
     empty = jnp.zeros((0, 3) if field in ("position", "normal", "force") else (0,), dtype)
     return empty.astype(bool) if field == "active" else empty

@@ -1,8 +1,9 @@
-"""Newton's method with line search for many small independent systems in one loop.
+"""Newton's method with line search for many independent systems in one loop.
 
-Every lane (actor, world) carries its own solve: step length, iteration count and outcome. The line search is part of
-the same loop, as a state machine with one assembly per trip, so that a lane which backtracks does not make the others
-assemble twice. A lane that is done is frozen: its result does not depend on its neighbours.
+Every lane (body, world) carries its own solve: step length, iteration count and outcome; bodies of one island carry the
+same, as they are solved together. The line search is part of the same loop, as a state machine with one assembly per
+trip, so that a lane which backtracks does not make the others assemble twice. A lane that is done is frozen: its result
+does not depend on its neighbours.
 """
 
 import enum
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from .islands import Islands
 from .results import Status, StopReason
 
 Lane = Float[Array, "n w"]
@@ -79,21 +81,23 @@ class _Carry(NamedTuple):
 
 def solve(
     assemble: Callable[[Any, Bool[Array, "n w"]], tuple[Float[Array, "k n w"], Any]],
-    direction: Callable[[Any, Float[Array, "k n w"]], Float[Array, "k n w"]],
+    direction: Callable[[Any, Float[Array, "k n w"], Bool[Array, "n w"]], Float[Array, "k n w"]],
     move: Callable[[Any, Float[Array, "k n w"]], Any],
     x0: Any,
     weights: Float[Array, "k n w"],
     size: Callable[[Any], Lane],
     settings: NewtonSettings,
+    islands: Islands | None = None,
 ) -> Solution:
     """Solve r(x) = 0 lane by lane.
 
     Args:
         assemble: residual and matrix at an iterate; the flags ask, per lane, for the stiffer fitted matrix.
-        direction: solution d of matrix d = r.
+        direction: solution d of matrix d = r, in the lanes that go on.
         move: the iterate displaced by an increment.
         weights: scale of each residual row in the weighted measure.
         size: 2-norm of the configuration of an iterate, for the step tolerance.
+        islands: lanes that are solved together; each lane on its own when None.
 
     After a line search that finds nothing, a lane whose matrix was not fitted reassembles it fitted at the same point
     and tries again; after that it stops at its best iterate, or, without `stop_if_no_improvement`, takes the shortest
@@ -104,12 +108,18 @@ def solve(
     count = jnp.zeros(zero.shape, jnp.int32)
     searching = settings.line_search_type is LineSearchType.RESIDUAL_NORM
 
+    def norm(x: Float[Array, "k n w"]) -> Lane:
+        square = jnp.sum(x * x, axis=0)
+        return jnp.sqrt(square if islands is None else islands.sum(square))
+
     def measure(r):
-        raw = jnp.sqrt(jnp.sum(r * r, axis=0))
+        raw = norm(r)
         if settings.convergence_mode is ConvergenceMode.GLOBAL:
             return raw, raw
         scaled = r * weights
-        return raw, jnp.sqrt(jnp.sum(scaled * scaled, axis=0))
+        each = jnp.sqrt(jnp.sum(scaled * scaled, axis=0))
+        # Every actor has to pass by itself.
+        return raw, each if islands is None else islands.max(each)
 
     def trip(c: _Carry) -> _Carry:
         running = c.status == Status.NONE
@@ -132,8 +142,7 @@ def solve(
         lost = ~jnp.isfinite(raw)
         grown = (iterations > 0) & ((raw > settings.rel_div_tol * first_raw) | (raw > settings.abs_div_tol))
         converged = (error <= settings.abs_tol) | ((iterations > 0) & (error <= settings.rel_tol * first_error))
-        step = jnp.sqrt(jnp.sum(c.direction * c.direction, axis=0))
-        small = (iterations > 0) & ~reassembled & (step <= settings.rel_step_tol * size(trial))
+        small = (iterations > 0) & ~reassembled & (norm(c.direction) <= settings.rel_step_tol * norm(size(trial)[None]))
         reason = jnp.select(
             [lost, grown, converged, iterations >= settings.max_iter, small],
             [StopReason.NONFINITE, StopReason.GROWTH, StopReason.RESIDUAL, StopReason.MAX_ITERATIONS]
@@ -152,9 +161,10 @@ def solve(
         going = accept & (status == Status.NONE)
         alpha = jnp.where(shorten, c.alpha * settings.line_search_alpha, jnp.where(retry, 0.0, c.alpha))
         return _Carry(
-            x=keep(trial, c.x),
-            direction=keep(direction(matrix, r), c.direction, going),
-            alpha=jnp.where(accept, 1.0, alpha),
+            # A lost lane stays where it was: its own trips must remain finite, or they would spoil what it touches.
+            x=keep(trial, c.x, accept & ~lost),
+            direction=keep(direction(matrix, r, going), c.direction, going),
+            alpha=jnp.where(accept, jnp.where(going, 1.0, 0.0), alpha),
             halvings=jnp.where(accept | retry, 0, c.halvings + shorten),
             # A fitted matrix serves the search it was made for; the next iterate starts afresh.
             fitted=jnp.where(retry, True, jnp.where(accept & ~reassembled, settings.start_fitted, c.fitted)),

@@ -31,10 +31,12 @@ MOST_IN_LEGEND = 14
 
 # Axes of one world's leaf, by the end of its path in the model; one that has more has worlds in front.
 _NDIM = {
-    **dict.fromkeys(("gravity", "mass", "gravity_scale", "contact", "plane.offset", "sphere.radius"), 1),
+    **dict.fromkeys(("gravity", "mass", "gravity_scale", "contact", "plane.offset", "sdf.values"), 1),
+    **dict.fromkeys(("sphere.radius", "capsule.radius", "cylinder.radius"), 1),
+    **dict.fromkeys(("capsule.half_length", "cylinder.half_length"), 1),
     **dict.fromkeys(("center_of_mass", "moment_of_inertia", "size", "collider_center"), 2),
     **dict.fromkeys(("plane.normal", "box.half_extents", "samples.weight"), 2),
-    **dict.fromkeys(("samples.position", "samples.normal"), 3),
+    **dict.fromkeys(("samples.position", "samples.normal", "sdf.bounds"), 3),
 }
 
 
@@ -179,9 +181,8 @@ def one_world(trajectory: Trajectory, world: int) -> Trajectory:
 
 
 def _mesh(model: Model, body: BodyInfo) -> VisualMesh:
-    size = np.asarray(model.size, float)[:, model.column(body)]
     color = STATIC_COLOR if body.static else COLOR_CYCLE[body.row % len(COLOR_CYCLE)]  # that of its curves
-    return VisualMesh(body.name, body.unit_vertices.array * size, body.triangles.array, color)
+    return VisualMesh(body.name, np.asarray(model.vertices(body), float), body.triangles.array, color)
 
 
 def _plane(model: Model, states: State, body: BodyInfo) -> VisualPlane:

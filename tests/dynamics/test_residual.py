@@ -7,9 +7,9 @@ import pytest
 
 import jaxsim as js
 from jaxsim.contact.law import ContactOptions
-from jaxsim.dynamics.linear import newton_direction, solve_blocks
+from jaxsim.dynamics.linear import newton_direction, solve_exactly
 from jaxsim.dynamics.problem import identity_displacement, stage_problem, weights
-from jaxsim.dynamics.residual import assemble, prepare, residual, respond
+from jaxsim.dynamics.residual import assemble, prepare, residual, respond, slope
 
 MASS, DEPTH, H = 2.0, 1e-3, 0.005
 INERTIA = (0.004, 0.0, 0.0, 0.005, 0.0, 0.006)
@@ -45,19 +45,17 @@ def found(stage):
     @jax.jit
     def all_of_it(problem):
         prepared = prepare(problem)
-        r, lower = assemble(prepared, here, jnp.zeros((1, 1), bool))
+        r, system = assemble(prepared, here, jnp.zeros((1, 1), bool))
         _, K = jax.linearize(lambda z: residual(z, (here, problem)), jnp.zeros((6, 1, 1)))
         exact = jax.vmap(K, out_axes=-1)(jnp.eye(6)[..., None, None])
         evaluation = respond(prepared, here)[0]
         traction, weight, arm = evaluation.response.traction, prepared.groups[0].pair.weight, evaluation.response.arm
-        directions = newton_direction(lower, r), solve_blocks(K, r)
-        return r, lower, exact, traction.stack() * weight[None], arm.stack(), *directions
+        K = slope(jnp.zeros((6, 1, 1)), (here, problem))
+        directions = newton_direction(system, r, None, jnp.ones((1, 1), bool)), solve_exactly(K, r)
+        return r, system.diagonal, exact, traction.stack() * weight[None], arm.stack(), *directions
 
-    r, lower, exact, force, arm, d, step = all_of_it(problem)
-    matrix = np.zeros((6, 6))
-    for i, row in enumerate(lower):
-        for j, entry in enumerate(row):
-            matrix[i, j] = matrix[j, i] = entry[0, 0]
+    r, diagonal, exact, force, arm, d, step = all_of_it(problem)
+    matrix = np.asarray(diagonal)[:, :, 0, 0]
     flat = [np.asarray(x).reshape(3, -1) for x in (force, arm)]
     return np.asarray(r)[:, 0, 0], matrix, np.asarray(exact)[:, 0, 0], *flat, d[:, 0, 0], step[:, 0, 0]
 

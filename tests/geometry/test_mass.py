@@ -18,7 +18,7 @@ from jaxsim.geometry.mass import (
     translate_inertia_to_center,
 )
 from jaxsim.geometry.mesh import TriMesh
-from jaxsim.geometry.shapes import Box, Plane, Sphere, surface_of
+from jaxsim.geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere, surface_of
 from jaxsim.geometry.surface import Surface, unit_icosphere
 
 RNG = np.random.default_rng(4)
@@ -56,6 +56,22 @@ def test_icosphere_converges_to_the_ball_at_second_order():
     ball = 8 * np.pi / 15
     coarse, fine = (ball - of_density(unit_icosphere(level), 1.0).moment_of_inertia[0] for level in (0, 1))
     np.testing.assert_allclose(coarse / fine, 4.0, rtol=0.03)
+
+
+@pytest.mark.parametrize("solid", [Capsule(0.3, 0.5), Cylinder(0.3, 0.5)])
+def test_round_surfaces_converge_to_their_formulas_at_second_order(solid):
+    exact = of_density(solid, 2.0)
+    coarse, fine = (of_density(surface_of(solid, n), 2.0) for n in (1, 3))  # edges of half the length
+    close(fine.center_of_mass, exact.center_of_mass, atol=1e-15)
+    for field in (lambda m: m.mass, lambda m: m.moment_of_inertia[jnp.array([0, 3, 5])]):
+        assert np.all(field(exact) > field(fine))  # corners on the surface: inside a convex solid
+        ratio = (field(exact) - field(coarse)) / (field(exact) - field(fine))
+        np.testing.assert_allclose(ratio, 4.0, rtol=0.01)
+
+
+def test_a_capsule_without_length_is_a_ball_and_a_flat_cylinder_a_disk():
+    close(of_mass(Capsule(0.3, 1e-9), 2.0).moment_of_inertia, of_mass(Sphere(0.3), 2.0).moment_of_inertia, rtol=1e-8)
+    close(of_mass(Cylinder(0.3, 1e-9), 2.0).moment_of_inertia, np.array([1, 0, 0, 1, 0, 2]) * 0.5 * 0.3**2, rtol=1e-12)
 
 
 def test_unit_tetrahedron_has_its_textbook_properties():

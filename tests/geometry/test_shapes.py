@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.geometry.shapes import Box, Plane, Sphere, distance_and_gradient
+from jaxsim.geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere, distance_and_gradient
 from jaxsim.math.vector import Vec3
 
 RNG = np.random.default_rng(3)
@@ -14,6 +14,8 @@ SHAPES = {
     "plane": Plane((1.0, -2.0, 2.0), 0.1),
     "sphere": Sphere(0.4),
     "box": Box(HALF),
+    "capsule": Capsule(0.3, 0.2),
+    "cylinder": Cylinder(0.3, 0.2),
 }
 
 
@@ -39,11 +41,19 @@ def box_by_hand(p):
     return np.linalg.norm(beyond) if beyond.any() else -np.min(HALF - np.abs(p))
 
 
+def cylinder_by_hand(p):
+    """The box formula in the half plane through the axis."""
+    q = np.array([np.hypot(p[0], p[1]) - 0.3, abs(p[2]) - 0.2])
+    return np.linalg.norm(np.maximum(q, 0.0)) if (q > 0).any() else q.max()
+
+
 POINTS = RNG.uniform(-0.8, 0.8, size=(3, 400))
 CLOSED_FORMS = {
     "plane": POINTS.T @ np.array([1, -2, 2]) / 3 - 0.1,
     "sphere": np.linalg.norm(POINTS, axis=0) - 0.4,
     "box": np.array([box_by_hand(p) for p in POINTS.T]),
+    "capsule": np.linalg.norm(POINTS.T - np.clip(POINTS[2], -0.2, 0.2)[:, None] * [0, 0, 1], axis=1) - 0.3,
+    "cylinder": np.array([cylinder_by_hand(p) for p in POINTS.T]),
 }
 
 
@@ -120,6 +130,41 @@ def test_box_edge_is_finite_in_single_precision_at_any_distance(scale):
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(derivatives(box, point)))
 
 
+@pytest.mark.parametrize(
+    "shape, point, distance, normal",
+    [
+        (Capsule(1.0, 2.0), (0, 0, 0), -1, (1, 0, 0)),  # on the segment no direction is nearest
+        (Capsule(1.0, 2.0), (0, 0, 2), -1, (1, 0, 0)),
+        (Capsule(1.0, 2.0), (0, 0, 2.5), -0.5, (0, 0, 1)),
+        (Capsule(1.0, 2.0), (0, -1, -2), 0, (0, -1, 0)),  # where side and end join
+        (Capsule(1.0, 2.0), (3, 0, -6), 4, (0.6, 0, -0.8)),
+        (Cylinder(1.0, 2.0), (0, 0, 0), -1, (1, 0, 0)),  # on the axis
+        (Cylinder(1.0, 2.0), (0, 0, -1.5), -0.5, (0, 0, -1)),
+        (Cylinder(2.0, 1.0), (0, 0, 0), -1, (0, 0, 1)),  # the upper end wins
+        (Cylinder(1.0, 2.0), (0, 0.5, 1.5), -0.5, (0, 1, 0)),  # the side wins
+        (Cylinder(1.0, 2.0), (0, -1, 2), 0, (0, -1, 0)),  # on the rim
+        (Cylinder(1.0, 2.0), (-1, 0, 3), 1, (0, 0, 1)),  # above the rim
+        (Cylinder(1.0, 2.0), (0, 4, -6), 5, (0, 0.6, -0.8)),
+    ],
+)
+def test_round_shapes_decide_ties_and_stay_smooth(shape, point, distance, normal):
+    points = np.array(point, float)[:, None]
+    d, n = distance_gradient(shape, points)
+    np.testing.assert_allclose(d, [distance], atol=1e-16, rtol=1e-15)
+    np.testing.assert_allclose(n[:, 0], normal, atol=1e-15)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(derivatives(shape, points)))
+
+
+@pytest.mark.parametrize("kind", [Capsule, Cylinder])
+def test_distance_is_differentiable_in_radius_and_half_length(kind):
+    sizes = jnp.array([0.3, 0.2])
+    distances = jax.jit(lambda sizes: kind(*sizes).signed_distance(Vec3.of(POINTS)))
+    step = 1e-6 * np.eye(2)
+    numeric = np.stack([(distances(sizes + s) - distances(sizes - s)) / 2e-6 for s in step], axis=1)
+    for mode in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(mode(distances)(sizes), numeric, atol=1e-7)
+
+
 def test_leaves_with_trailing_axes_broadcast_over_the_points():
     half = RNG.uniform(0.1, 0.5, size=(3, 4, 2))  # (component, pair, world)
     points = RNG.uniform(-1, 1, size=(3, 7, 4, 2))
@@ -169,6 +214,9 @@ def test_plane_normal_is_made_unit():
         (lambda: Box((1.0, np.inf, 1.0)), "Box.half_extents"),
         (lambda: Box((1.0, 1.0)), "Box.half_extents"),
         (lambda: Box(1.0), "Box.half_extents"),
+        (lambda: Capsule(-0.1, 1.0), "Capsule.radius"),
+        (lambda: Capsule(0.1, 0.0), "Capsule.half_length"),
+        (lambda: Cylinder(0.1, float("nan")), "Cylinder.half_length"),
         (lambda: Plane((0.0, 0.0, 0.0)), "Plane.normal"),
         (lambda: Plane((0.0, float("nan"), 1.0)), "Plane.normal"),
         (lambda: Plane((0.0, 0.0, 1.0), float("inf")), "Plane.offset"),

@@ -119,9 +119,9 @@ def test_equal_tables_are_stored_once(tmp_path):
     for _ in range(3):
         scene.add_rigid(js.Sphere(0.1), static=True)
     js.save(tmp_path / "a.npz", scene.build()[0])
-    assert sum("unit_vertices" in name for name in entries(tmp_path / "a.npz")) == 1
+    assert sum("surface_basis" in name for name in entries(tmp_path / "a.npz")) == 1
     model = js.load(tmp_path / "a.npz").model
-    assert model.bodies[0].unit_vertices is model.bodies[2].unit_vertices
+    assert model.bodies[0].surface_basis is model.bodies[2].surface_basis
 
 
 def test_the_header_says_what_it_is(file):

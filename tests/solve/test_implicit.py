@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.test_util import check_grads
 
 from jaxsim.solve.implicit import implicit_zero
@@ -15,8 +16,9 @@ def residual(z, theta):
     return x**3 + a * x - c
 
 
-def divide(K, b):
-    return b / K(jnp.ones_like(b))
+def divide(z, theta, b):
+    start, a, _ = theta
+    return b / (3 * (start + z) ** 2 + a)
 
 
 @jax.jit
@@ -52,3 +54,30 @@ def test_vmap_agrees_with_a_loop():
     a = jnp.asarray([0.5, 1.0, 2.0])
     slope = jax.jit(jax.grad(lambda a: root(a, C).sum()))
     np.testing.assert_allclose(jax.vmap(slope)(a), [slope(x) for x in a], rtol=1e-14)
+
+
+@pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev])
+def test_second_derivatives_survive_a_scan_and_a_checkpoint(inner, outer):
+    """Two roots in a row, as two steps of a rollout: y(y(c)), differentiated by the chain rule."""
+
+    def twice(c):
+        body = jax.checkpoint(lambda x, _: (root(1.0, x), None))
+        return jax.lax.scan(body, c, None, length=2)[0].sum()
+
+    c = jnp.full((1, 1, 1), 10.0)
+    x = root(1.0, c)
+    y = root(1.0, x)
+    slope_x, slope_y = 1 / (3 * x * x + 1), 1 / (3 * y * y + 1)
+    expected = -6 * y * slope_y**3 * slope_x**2 - slope_y * 6 * x * slope_x**3
+    np.testing.assert_allclose(outer(inner(twice))(c).ravel(), expected.ravel(), rtol=1e-12)
+
+
+def test_slope_of_a_batch_that_shares_its_zeros():
+    slope = jax.grad(lambda a: jax.vmap(root, in_axes=(0, None))(a, C).sum())(jnp.asarray([0.5, 1.0]))
+    np.testing.assert_allclose(slope, [jax.grad(lambda a: root(a, C).sum())(a) for a in (0.5, 1.0)], rtol=1e-14)
+
+
+def test_a_constant_equation_has_no_slope():
+    frozen = lambda x: x * root(1.0, jax.lax.stop_gradient(C)).sum()
+    np.testing.assert_allclose(jax.grad(jax.grad(frozen))(2.0), 0.0)
