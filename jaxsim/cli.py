@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxsim as js
 
@@ -49,20 +50,29 @@ def _parser() -> argparse.ArgumentParser:
     demo = add("demo", _demo, "optimise through contact; writes an animation (HTML) and a plot of the loss (PNG)")
     demo.add_argument("name", nargs="?", default="push", choices=(*DEMOS, "all"), help="which (default: push)")
     demo.add_argument("--quick", action="store_true", help="fewer iterations")
-    demo.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder to write to (default: this one)")
+    demo.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)")
     demo.add_argument("--no-progress", action="store_true", help="no progress bar")
     demo.add_argument("--mesh", type=Path, metavar="FILE", help="throw this mesh")
     demo.add_argument("--scale", type=float, default=1.0, help="metres per unit of --mesh (default: 1)")
 
-    inspect = add("inspect", _inspect, "report on a mesh file: what it holds, what was repaired, what is doubtful")
+    inspect = add(
+        "inspect", _inspect, "report on a mesh file: what it holds, what was repaired, what is doubtful; a PNG"
+    )
     inspect.add_argument("file", type=Path)
-    inspect.add_argument("--scale", type=float, default=1.0, help="metres per unit of the file (default: 1)")
+    inspect.add_argument("--scale", type=float, default=1.0, help="factor on top of the unit (default: 1)")
+    inspect.add_argument("--unit", default="m", help="of the file: m, cm, mm, um, km, inch, ft (default: m)")
+    inspect.add_argument("--axes", default="z-up", help="of the file, as in TriMesh.load (default: z-up)")
+    inspect.add_argument("--no-union", action="store_true", help="leave parts that overlap as they are")
+    inspect.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="folder to write to (default: this one)"
+    )
+    inspect.add_argument("--no-picture", action="store_true", help="only print")
 
     add("doctor", _doctor, "versions, devices, number types, optional packages")
 
     view = add("view", _view, "animation (HTML) of a trajectory saved as .npz")
     view.add_argument("file", type=Path)
-    view.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder to write to (default: this one)")
+    view.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)")
 
     bench = add("bench", _bench, "measure speed, from a checkout of the repository")
     bench.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the benchmark")
@@ -104,9 +114,19 @@ class _file_trouble:
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
-    with _file_trouble():
-        _, report = js.TriMesh.load_with_report(arguments.file, arguments.scale)
+    folder = _folder(arguments.out)
+    with _file_trouble(), jax.enable_x64(True):
+        mesh, report = js.TriMesh.load_with_report(
+            arguments.file, arguments.scale, unit=arguments.unit, axes=arguments.axes, union=not arguments.no_union
+        )
     print(report)
+    if not arguments.no_picture:
+        from .view.mesh import plot_mesh
+        from .view.plot import save_png
+        from .view.scene import VisualMesh
+
+        axes = plot_mesh(VisualMesh(arguments.file.name, np.asarray(mesh.vertices), mesh.triangles))
+        print(f"wrote {save_png(axes, folder / f'{arguments.file.stem}_inspect.png')}")
 
 
 def _view(arguments: argparse.Namespace) -> None:

@@ -49,20 +49,47 @@ def test_doctor_names_what_is_missing_and_the_remedy(capsys, monkeypatch):
     assert 'extra viz: missing no-such-thing: pip install "jaxsim-contact[viz]"' in capsys.readouterr().out
 
 
-def test_inspect_reports_a_mesh(tmp_path, capsys):
+def test_inspect_reports_a_mesh_and_draws_it_into_the_current_folder(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("trimesh")
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "tetra$hedron.obj"
+    file.write_text(TETRAHEDRON)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert cli.main(["inspect", str(file), "--unit", "mm", "--axes", "y-up"]) == 0
+    out = capsys.readouterr().out
+    assert "4 triangles" in out and "0.001 x 0.001 x 0.001 m" in out
+    assert [path.name for path in folder.iterdir()] == ["tetra$hedron_inspect.png"]
+    assert (folder / "tetra$hedron_inspect.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inspect_without_a_picture_writes_nothing(tmp_path, capsys, monkeypatch):
     pytest.importorskip("trimesh")
     file = tmp_path / "tetrahedron.obj"
     file.write_text(TETRAHEDRON)
-    assert cli.main(["inspect", str(file), "--scale", "0.1"]) == 0
-    assert "4 triangles" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["inspect", str(file), "--no-picture"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["tetrahedron.obj"]
+
+
+@pytest.mark.parametrize("option", [("--unit", "parsec"), ("--axes", "x x z"), ("--scale", "0"), ("--out", "nowhere")])
+def test_inspect_refuses_wrong_options_and_writes_nothing(tmp_path, capsys, monkeypatch, option):
+    pytest.importorskip("trimesh")
+    (tmp_path / "tetrahedron.obj").write_text(TETRAHEDRON)
+    monkeypatch.chdir(tmp_path)
+    assert option[0].lstrip("-") in refused(capsys, "inspect", "tetrahedron.obj", *option)
+    assert [path.name for path in tmp_path.iterdir()] == ["tetrahedron.obj"]
 
 
 @pytest.mark.parametrize("name, content", [("none.obj", None), ("bad.stl", "not a mesh"), ("odd.xyzzy", "1")])
-def test_inspect_refuses_what_is_no_mesh(tmp_path, capsys, name, content):
+def test_inspect_refuses_what_is_no_mesh(tmp_path, capsys, monkeypatch, name, content):
     pytest.importorskip("trimesh")
+    monkeypatch.chdir(tmp_path)
     if content is not None:
         (tmp_path / name).write_text(content)
     assert name in refused(capsys, "inspect", str(tmp_path / name))
+    assert {path.name for path in tmp_path.iterdir()} <= {name}
 
 
 def test_view_refuses_a_missing_and_a_foreign_file(tmp_path, capsys):

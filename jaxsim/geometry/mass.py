@@ -5,6 +5,7 @@ components on the first axis.
 """
 
 import functools
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -117,22 +118,25 @@ def _(solid: Surface):
             f"the first between vertices {open_edges[0].tolist()}, so it encloses no volume. Give mass, center_of_mass "
             "and moment_of_inertia, or close the mesh."
         )
-    vertices = jnp.asarray(solid.vertices)
-    apex = jnp.mean(vertices, axis=0)
+    # Known vertices are summed by NumPy: JAX would compile each of these operations anew for every size of mesh.
+    known = not isinstance(solid.vertices, Tracer)
+    xp: Any = np if known else jnp
+    vertices = xp.asarray(solid.vertices)
+    apex = xp.mean(vertices, axis=0)
     a, b, c = (vertices - apex[None])[solid.triangles].transpose(1, 0, 2)
-    six_volumes = jnp.sum(a * jnp.cross(b, c), axis=-1)
-    volume = jnp.sum(six_volumes) / 6.0
-    if not isinstance(volume, Tracer) and not volume > 0:
+    six_volumes = xp.sum(a * xp.cross(b, c), axis=-1)
+    volume = xp.sum(six_volumes) / 6.0
+    if known and not volume > 0:
         raise ValueError(
             f"the surface encloses the volume {volume} m^3: wind its triangles anticlockwise seen from outside."
         )
     total = a + b + c
     first = six_volumes @ total / 24.0
-    second = sum(jnp.einsum("f,fi,fj->ij", six_volumes, p, p) for p in (a, b, c, total)) / 120.0
+    second = sum(xp.einsum("f,fi,fj->ij", six_volumes, p, p, optimize=True) for p in (a, b, c, total)) / 120.0
     center = first / volume
-    covariance = second / volume - jnp.outer(center, center)
-    inertia = jnp.trace(covariance) * jnp.eye(3, dtype=vertices.dtype) - covariance
-    return volume, apex + center, inertia_six(inertia)
+    covariance = second / volume - xp.outer(center, center)
+    inertia = xp.trace(covariance) * xp.eye(3, dtype=vertices.dtype) - covariance
+    return jnp.asarray(volume), jnp.asarray(apex + center), inertia_six(inertia)
 
 
 def inertia_matrix(six: Float[Array, "6 *b"]) -> Float[Array, "3 3 *b"]:

@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float, Int
 
-from .surface import boundary_edges, edges_of
+from .connectivity import connected, members
+from .surface import boundary_edges, edges_of, odd_edges
+from .winding import winding_number_of
 
 Vertices = Float[np.ndarray, "V 3"]
 Triangles = Int[np.ndarray, "F 3"]
@@ -24,11 +26,30 @@ def weld(vertices: Vertices, triangles: Triangles) -> tuple[Triangles, int]:
     used = np.unique(triangles)
     distinct, cluster = np.unique(vertices[used], axis=0, return_inverse=True)
     pairs = KDTree(distinct).query_pairs(_WELD * _diagonal(vertices[used]), output_type="ndarray")
-    label = _components(len(distinct), pairs)[cluster.ravel()]
+    label = connected(len(distinct), pairs)[cluster.ravel()]
     _, first = np.unique(label, return_index=True)
     target = np.arange(len(vertices))
     target[used] = used[first[label]]
     return target[triangles], len(used) - len(first)
+
+
+def weld_parts(parts: list[tuple[Vertices, Triangles]]) -> tuple[Vertices, Triangles, int]:
+    """The parts of a file as one mesh, each welded by itself, those that are not closed then with one another.
+
+    Closed parts are solids of their own, even where they touch; open ones may be sides of one solid.
+    """
+    total, vertices, triangles, is_open = 0, [], [], []
+    for part_vertices, part_triangles in parts:
+        part_triangles, welded = weld(part_vertices, part_triangles)
+        is_open.append(np.full(len(part_triangles), odd_edges(part_triangles) > 0))
+        triangles.append(part_triangles + sum(map(len, vertices)))
+        vertices.append(part_vertices)
+        total += welded
+    vertices, triangles, is_open = (np.concatenate(x) for x in (vertices, triangles, is_open))
+    if len(parts) > 1 and is_open.any():
+        triangles[is_open], welded = weld(vertices, triangles[is_open])
+        total += welded
+    return vertices, triangles, total
 
 
 def drop_degenerate(vertices: Vertices, triangles: Triangles) -> tuple[Triangles, int, int]:
@@ -48,12 +69,16 @@ def drop_degenerate(vertices: Vertices, triangles: Triangles) -> tuple[Triangles
 def drop_duplicates(triangles: Triangles) -> tuple[Triangles, int]:
     """Triangles without repetitions of the same corners in the same sense, and how many went.
 
-    A triangle and its reverse both stay: they are the wall between two solids that share it.
+    A triangle and its reverse both stay: they are the wall between two solids that share it. All stay where the surface
+    would be open without one: two solids may end in the same face.
     """
     start = np.argmin(triangles, axis=1)
     cyclic = np.take_along_axis(triangles, (start[:, None] + np.arange(3)) % 3, axis=1)
     _, first = np.unique(cyclic, axis=0, return_index=True)
-    return triangles[np.sort(first)], len(triangles) - len(first)
+    distinct = triangles[np.sort(first)]
+    if odd_edges(distinct) > odd_edges(triangles):
+        return triangles, 0
+    return distinct, len(triangles) - len(distinct)
 
 
 def drop_unused_vertices(vertices: Vertices, triangles: Triangles) -> tuple[Vertices, Triangles]:
@@ -82,12 +107,12 @@ def orient(vertices: Vertices, triangles: Triangles) -> Orientation:
     flip, one_sided = _consistent_flips(len(triangles), joints[pairs], opposed[pairs])
     wound = np.where(flip[:, None], triangles[:, ::-1], triangles)
 
-    component = _components(len(triangles), joints)
-    patch = _components(len(triangles), joints[pairs])
+    component = connected(len(triangles), joints)
+    patch = connected(len(triangles), joints[pairs])
     # A component closed as a whole is turned as a whole; else those of its patches that are closed by themselves.
-    whole = np.array([not len(boundary_edges(wound[faces])) for faces in _sets(component)])
+    whole = np.array([not len(boundary_edges(wound[faces])) for faces in members(component)])
     group = np.where(whole[component], component, len(whole) + patch)
-    solids = [faces for faces in _sets(group) if not len(boundary_edges(wound[faces]))]
+    solids = [faces for faces in members(group) if not len(boundary_edges(wound[faces]))]
     for faces in _inside_out(vertices, wound, solids):
         wound[faces], flip[faces] = wound[faces][:, ::-1], ~flip[faces]
     return Orientation(wound, int(flip.sum()), len(whole), int(one_sided.sum()))
@@ -114,7 +139,7 @@ def _consistent_flips(faces: int, joints: np.ndarray, opposed: np.ndarray) -> tu
     i, j = joints.T
     turned = np.where(opposed, faces, 0)
     joined = np.concatenate([np.stack([i, j + turned], axis=1), np.stack([i + faces, j + faces - turned], axis=1)])
-    label = _components(2 * faces, joined)
+    label = connected(2 * faces, joined)
     as_is, turned_over = label[:faces], label[faces:]
     flip = as_is > turned_over
     patch = np.minimum(as_is, turned_over)
@@ -132,37 +157,11 @@ def _inside_out(vertices: Vertices, triangles: Triangles, solids: list[np.ndarra
     turn = []
     for k, faces in enumerate(solids):
         around = np.flatnonzero(np.all((low < low[k]) & (high > high[k]), axis=1))
-        holders = [j for j in around if abs(_winding_number(corners[k][0, 0], corners[j])) > 0.5]
+        holders = [j for j in around if abs(winding_number_of(corners[k][0, 0], corners[j])) > 0.5]
         outermost = max(holders, key=lambda j: abs(volume[j]), default=k)
         if volume[outermost] < 0:
             turn.append(faces)
     return turn
-
-
-def _winding_number(point: np.ndarray, corners: np.ndarray) -> float:
-    """How often a closed surface encloses the point.
-
-    Source: van Oosterom & Strackee (1983), doi:10.1109/TBME.1983.325207.
-    """
-    a, b, c = (corners - point).transpose(1, 0, 2)
-    la, lb, lc = (np.linalg.norm(side, axis=1) for side in (a, b, c))
-    dots = (a * b).sum(1) * lc + (b * c).sum(1) * la + (c * a).sum(1) * lb
-    angle = np.arctan2(np.linalg.det(np.stack([a, b, c], axis=1)), la * lb * lc + dots)
-    return float(angle.sum() / (2.0 * np.pi))
-
-
-def _components(n: int, pairs: np.ndarray) -> np.ndarray:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    return connected_components(graph, directed=False)[1]
-
-
-def _sets(label: np.ndarray) -> list[np.ndarray]:
-    """Members of each label, in the order of the labels."""
-    order = np.argsort(label, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
 
 
 def _diagonal(vertices: Vertices) -> float:

@@ -36,6 +36,12 @@ def boundary_edges(triangles: Int[np.ndarray, "F 3"]) -> Int[np.ndarray, "E 2"]:
     return edges[balance != 0]
 
 
+def odd_edges(triangles: Int[np.ndarray, "F 3"]) -> int:
+    """Number of edges with an odd number of faces; none on a closed surface, however it is wound."""
+    _, edge_id, direction = edges_of(triangles)
+    return int(np.sum(np.bincount(edge_id, weights=direction != 0) % 2))
+
+
 def irregular_edges(triangles: Int[np.ndarray, "F 3"]) -> Int[np.ndarray, "E 2"]:
     """Edges without exactly two triangles wound alike; none on a closed manifold.
 
