@@ -33,7 +33,13 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # On one floor, and still a user of the other:
 NEIGHBOURS = {("rollout", "step"), ("rollout", "trajectory"), ("__main__", "cli"), ("cli", "demos")}
 CORE = {"jax", "jaxlib", "numpy", "equinox", "jaxtyping", "optax", "chex"}
-DISTRIBUTION_OF = {"igl": "libigl", "collada": "pycollada", "PIL": "pillow", "jaxlib": "jax"}
+DISTRIBUTION_OF = {
+    "igl": "libigl",
+    "collada": "pycollada",
+    "PIL": "pillow",
+    "jaxlib": "jax",
+    "mpl_toolkits": "matplotlib",
+}
 HOST = {"IPython"}  # there whenever a notebook asks for what needs it
 VAGUE = {"utils", "util", "helpers", "helper", "misc", "common"}
 

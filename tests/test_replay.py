@@ -17,6 +17,8 @@ QUICK = [
     "c_incline_viscous",
     "c_bounce_e5_implnf",
     "d_slide",
+    "e_stack_box12",
+    "f_box_sdf_static",
 ]
 
 
@@ -32,7 +34,7 @@ def test_replay_reproduces_the_reference(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", reference.bundled("abcd"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", reference.bundled("abcdef"), ids=lambda p: p.stem)
 def test_replay_reproduces_every_bundled_file(path):
     check(path)
 
@@ -41,7 +43,7 @@ def test_replay_reproduces_every_bundled_file(path):
 def test_replay_of_the_full_set_fails_nowhere():
     results = [replay.replay(p) for p in sorted(reference.require_full_set().glob("*.npz"))]
     assert not [r for r in results if r.verdict == "FAIL"]
-    assert {r.verdict for r in results if r.file[0] in "abcd"} == {"PASS"}
+    assert {r.verdict for r in results if r.file[0] in "abcdef"} == {"PASS"}
     assert all(r.reason for r in results if r.verdict == "UNSUPPORTED")
 
 

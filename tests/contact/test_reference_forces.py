@@ -11,7 +11,8 @@ import jaxsim as js
 from jaxsim.integrate.report import StageInputs
 
 contact_points = jax.jit(js.contact_points)
-QUICK = ["b_cube12_tilt_drop_expl", "c_incline_both", "c_bounce_e5_implnf"]
+QUICK = ["b_cube12_tilt_drop_expl", "c_incline_both", "c_bounce_e5_implnf", "e_stack_mix", "f_torus_static"]
+LISTED = ("actor_a", "actor_b", "index", "weight", "pos_a", "distance", "normal", "force")
 
 
 def states_and_reports(recipe: replay.Recipe, recorded):
@@ -21,19 +22,22 @@ def states_and_reports(recipe: replay.Recipe, recorded):
     def filled(x):
         return np.concatenate([x, np.repeat(x[-1:], rows - len(x), 0)])
 
-    q = filled(np.concatenate([recorded["body_com"], recorded["body_quat"]], 1))
-    v = filled(np.concatenate([recorded["body_linvel"], recorded["body_angvel"]], 1))
+    def joined(*fields):
+        return filled(np.concatenate([recorded[f"{b.name}_{f}"] for b in recipe.model.dynamic for f in fields], 1))
+
+    q, v = joined("com", "quat"), joined("linvel", "angvel")
     states = jax.tree.map(lambda x: jnp.broadcast_to(x, (rows, *x.shape)), recipe.state)
     states = js.State(**(vars(states) | {"q": jnp.asarray(q), "v": jnp.asarray(v)}))
     before, after = jax.tree.map(lambda x: x[:-1], states), jax.tree.map(lambda x: x[1:], states)
     n = rows - 1
-    one, number, per_body = jnp.ones(n, jnp.int32), jnp.zeros(n), jnp.ones((n, 1), jnp.int32)
+    bodies = recipe.model.n_dynamic
+    one, number, per_body = jnp.ones(n, jnp.int32), jnp.zeros(n), jnp.ones((n, bodies), jnp.int32)
     stage = StageInputs(
-        before, after, None, jnp.full(n, recipe.h), jnp.ones((n, 1), bool), recipe.params.contact_options
+        before, after, None, jnp.full(n, recipe.h), jnp.ones((n, bodies), bool), recipe.params.contact_options
     )
     overflow = jnp.zeros(n, bool)
     return states, js.StepReport(
-        one, one, number, per_body, per_body, per_body, jnp.zeros((n, 1)), overflow, stage, recipe.params.preset
+        one, one, number, per_body, per_body, per_body, jnp.zeros((n, bodies)), overflow, stage, recipe.params.preset
     )
 
 
@@ -47,14 +51,15 @@ def evaluated(path):
 
 def check_forces(path):
     recipe, recorded, states, reports = evaluated(path)
-    found = jax.tree.map(np.asarray, replay.observe(recipe.model, states, reports, "body"))
-    weight, size = replay.weight_and_size(recipe.model, "body")
-    n = recipe.steps + 1
-    force = np.linalg.norm(found.force[:n] - recorded["body_force"], axis=1) / weight
-    torque = np.linalg.norm(found.torque[:n] - recorded["body_torque"], axis=1) / (weight * size)
-    assert np.abs(recorded["body_force"]).max() > 0.5 * weight  # there is something to compare
-    assert force.max() < 1e-9, (force.argmax(), force.max())
-    assert torque.max() < 1e-9, (torque.argmax(), torque.max())
+    for body in recipe.model.dynamic:
+        found = jax.tree.map(np.asarray, replay.observe(recipe.model, states, reports, body.name))
+        weight, size = replay.weight_and_size(recipe.model, body.name)
+        n = recipe.steps + 1
+        force = np.linalg.norm(found.force[:n] - recorded[f"{body.name}_force"], axis=1) / weight
+        torque = np.linalg.norm(found.torque[:n] - recorded[f"{body.name}_torque"], axis=1) / (weight * size)
+        assert np.abs(recorded[f"{body.name}_force"]).max() > 0.5 * weight  # there is something to compare
+        assert force.max() < 1e-9, (body.name, force.argmax(), force.max())
+        assert torque.max() < 1e-9, (body.name, torque.argmax(), torque.max())
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -63,7 +68,7 @@ def test_force_and_torque_of_every_row(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", reference.bundled("bcd"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", reference.bundled("bcdef"), ids=lambda p: p.stem)
 def test_force_and_torque_of_every_row_of_every_file(path):
     check_forces(path)
 
@@ -73,28 +78,36 @@ def check_samples(path):
     recipe, recorded, _, reports = evaluated(path)
     last = jax.tree.map(lambda x: x[recipe.steps - 1], reports)
     points = jax.tree.map(np.asarray, contact_points(recipe.model, last))
-    listed = recorded["body_cp_index"][:, 0]
-    # The engine lists what is near; what it leaves out carries no force.
-    near = points.distance <= float(js.get(recipe.model, "plane", "penalty_threshold_default"))
-    assert set(points.sample[points.active & points.force.any(1)]) <= set(listed) <= set(points.sample[near])
-    row = {int(s): i for i, s in enumerate(points.sample)}
-    at = np.array([row[int(i)] for i in listed])
-    scale = replay.weight_and_size(recipe.model, "body")[0]
-    np.testing.assert_allclose(points.weight[at], recorded["body_cp_weight"], rtol=1e-12)
-    np.testing.assert_allclose(points.position[at], recorded["body_cp_pos_a"], atol=1e-14)
-    np.testing.assert_allclose(points.distance[at], recorded["body_cp_distance"], atol=1e-15)
-    np.testing.assert_allclose(points.normal[at], recorded["body_cp_normal"], atol=1e-14)
-    np.testing.assert_allclose(points.force[at], recorded["body_cp_force"], atol=1e-9 * scale)
-    # The sum over the samples is the force on the body.
-    np.testing.assert_allclose(points.force.sum(0), recorded["body_force"][-1], atol=1e-9 * scale)
+    names = np.array([b.name for b in recipe.model.bodies])
+    key = list(zip(names[points.actor_A].tolist(), names[points.actor_B].tolist(), points.sample.tolist()))
+    threshold = np.array([float(js.get(recipe.model, name, "penalty_threshold_default")) for name in names])
+    row = {k: i for i, k in enumerate(key)}
+    for body in recipe.model.dynamic:
+        listed = {f: recorded[f"{body.name}_cp_{f}"] for f in LISTED}
+        listed_keys = list(zip(listed["actor_a"].tolist(), listed["actor_b"].tolist(), listed["index"][:, 0].tolist()))
+        # The engine lists what is near; what it leaves out carries no force.
+        mine = np.array([body.name in k[:2] for k in key])
+        near = mine & (points.distance <= threshold[points.actor_B])
+        loaded = mine & points.active & points.force.any(1)
+        assert {key[i] for i in np.flatnonzero(loaded)} <= set(listed_keys) <= {key[i] for i in np.flatnonzero(near)}
+        at = np.array([row[k] for k in listed_keys])
+        scale = replay.weight_and_size(recipe.model, body.name)[0]
+        np.testing.assert_allclose(points.weight[at], listed["weight"], rtol=1e-12)
+        np.testing.assert_allclose(points.position[at], listed["pos_a"], atol=1e-14)
+        np.testing.assert_allclose(points.distance[at], listed["distance"], atol=1e-15)
+        np.testing.assert_allclose(points.normal[at], listed["normal"], atol=1e-12)
+        np.testing.assert_allclose(points.force[at], listed["force"], atol=1e-9 * scale)
+        # The sum over the samples is the force on the body: what it suffers less what it exerts.
+        sign = np.where(names[points.actor_A] == body.name, 1.0, -1.0) * mine
+        np.testing.assert_allclose(sign @ points.force, recorded[f"{body.name}_force"][-1], atol=1e-9 * scale)
 
 
-@pytest.mark.parametrize("name", ["b_cube12_tilt_drop_expl", "c_incline_both"])
+@pytest.mark.parametrize("name", ["b_cube12_tilt_drop_expl", "c_incline_both", "e_stack_mix", "f_torus_static"])
 def test_samples_of_the_last_row(name):
     check_samples(reference.find(name))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", reference.bundled("bcd"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", reference.bundled("bcdef"), ids=lambda p: p.stem)
 def test_samples_of_the_last_row_of_every_file(path):
     check_samples(path)
