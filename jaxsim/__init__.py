@@ -36,6 +36,15 @@ from .model.parameters import get, replace, resize, scale_mass
 from .model.scene import Scene
 from .model.state import State, com_position, pose, set_pose, set_velocity, velocity
 from .observe.contacts import ContactPoints, contact_force, contact_points, evaluate_contacts
+from .observe.distance import signed_distance
+from .observe.resultants import (
+    ContactChanges,
+    ContactResultant,
+    contact_changes,
+    contact_resultant,
+    node_forces,
+    touching,
+)
 from .optimize.gradient_check import GradientCheck, gradient_check
 from .optimize.minimize import EndReason, Iterate, Optimized, optimize
 from .rollout import rollout, rollout_batch
@@ -52,8 +61,10 @@ __all__ = [
     "Box",
     "Capsule",
     "ColliderType",
+    "ContactChanges",
     "ContactParams",
     "ContactPoints",
+    "ContactResultant",
     "Control",
     "ConvergenceMode",
     "Cylinder",
@@ -86,8 +97,10 @@ __all__ = [
     "apply_force",
     "calibrate_normal_viscous_damping_coefficient",
     "com_position",
+    "contact_changes",
     "contact_force",
     "contact_points",
+    "contact_resultant",
     "effective_coefficient_of_restitution",
     "evaluate_contacts",
     "get",
@@ -95,6 +108,7 @@ __all__ = [
     "inertia_from_cad_products",
     "load",
     "mass_properties",
+    "node_forces",
     "optimize",
     "pair_parameters",
     "pose",
@@ -108,7 +122,9 @@ __all__ = [
     "scale_mass",
     "set_pose",
     "set_velocity",
+    "signed_distance",
     "step",
+    "touching",
     "translate_inertia",
     "translate_inertia_to_center",
     "velocity",

@@ -42,7 +42,7 @@ class ContactPoints(NamedTuple):
 
 def contact_points(model: Model, report: StepReport) -> ContactPoints:
     """Contact of the step that made `report`, sample by sample, with the model that made the step."""
-    return _points_of_step(model, _inputs(report))
+    return _points_of_step(model, step_inputs(report))
 
 
 @jax.jit
@@ -82,7 +82,7 @@ def contact_force(model: Model, report: StepReport, actor: Actor | str, other: A
     body = model.body(actor)
     partner = None if other is None else model.column(model.body(other))
     mine = model.column(body)
-    return _force_of_step(model, _inputs(report), mine, partner)
+    return _force_of_step(model, step_inputs(report), mine, partner)
 
 
 @functools.partial(jax.jit, static_argnames=("mine", "partner"))
@@ -111,7 +111,8 @@ def _single(rows) -> Int[Array, "p"]:
     return jnp.asarray(rows).reshape(rows.shape[0])
 
 
-def _inputs(report: StepReport) -> StageInputs:
+def step_inputs(report: StepReport) -> StageInputs:
+    """What the step's forces are functions of; ValueError for a summary, which does not hold it."""
     if report.stage is None:
         raise ValueError(
             "contact read-back: a trajectory's summaries hold no poses; use trajectory.report(k) or .reports"
