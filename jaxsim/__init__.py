@@ -22,6 +22,7 @@ from .geometry.mesh import TriMesh
 from .geometry.sdf_build import GridSdfParams, GridSdfResolutionMode
 from .geometry.sdf_grid import SdfGrid
 from .geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere
+from .geometry.subsampling import BoundarySubsampling, SubsamplingStrategy
 from .integrate.params import SolverParams
 from .integrate.report import StepReport
 from .io.save import Saved, load, save
@@ -58,6 +59,7 @@ from .view.trajectory import trajectory_to_html as _trajectory_to_html
 
 __all__ = [
     "Actor",
+    "BoundarySubsampling",
     "Box",
     "Capsule",
     "ColliderType",
@@ -90,6 +92,7 @@ __all__ = [
     "Status",
     "StepReport",
     "StopReason",
+    "SubsamplingStrategy",
     "Trajectory",
     "TriMesh",
     "Twist",

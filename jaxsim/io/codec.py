@@ -22,6 +22,7 @@ from ..geometry.quadrature import SurfaceSamples
 from ..geometry.sdf_grid import SdfGrids
 from ..geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere
 from ..geometry.static_array import StaticArray
+from ..geometry.subsampling import SampleSubset
 from ..integrate.params import SolverParams
 from ..integrate.report import StageInputs, StepReport
 from ..math.spatial import Pose, Twist, Wrench
@@ -49,6 +50,7 @@ CLASSES: dict[str, type] = {
             SdfGrids,
             MeshSolids,
             PairOverrides,
+            SampleSubset,
         ),
         *(State, Control, SolverParams, ContactOptions, StepReport, StageInputs),
         *(Pose, Twist, Wrench, ContactPoints),

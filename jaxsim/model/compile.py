@@ -19,6 +19,7 @@ from ..geometry.sdf_build import GridSdfParams, build_sdf
 from ..geometry.sdf_grid import SdfGrid, SdfGrids
 from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere, size_of, stretched, surface_basis
 from ..geometry.static_array import StaticArray
+from ..geometry.subsampling import BoundarySubsampling, SampleSubset, take_subset
 from ..math import rotation
 from .filters import ContactFilter
 from .model import BodyInfo, ContactGroup, Model
@@ -51,6 +52,7 @@ class RigidSpec:
     sdf: SdfGrid | GridSdfParams | None
     quadrature: str
     subdivisions: int
+    subsampling: BoundarySubsampling | None
     layer: str
     gravity_scale: float
     newton_euler: bool
@@ -92,6 +94,10 @@ class RigidSpec:
         except ValueError as error:
             raise ValueError(f"actor {self.name!r}: collider MESH: {error}") from None
 
+    def subset(self, weight: np.ndarray) -> SampleSubset | None:
+        """Which of the surface samples with these weights [m^2] are kept; None for all."""
+        return None if self.subsampling is None else self.subsampling.draw(weight)
+
     def surface(self) -> "SpecSurface":
         """Of a plane and a grid, which own no samples, an empty one."""
         if isinstance(self.shape, TriMesh):
@@ -129,7 +135,7 @@ def compile_scene(
     ordered = dynamic + static
     surfaces = {s.name: s.surface() for s in ordered}
 
-    buckets, samples = _sample_buckets(dynamic, surfaces)
+    subsets, buckets, samples = _sample_buckets(dynamic, surfaces)
     colliders, collider_rows, centers = _colliders(ordered, surfaces)
     infos = []
     for spec in specs:
@@ -147,6 +153,7 @@ def compile_scene(
                 surface_basis=StaticArray(surface.basis),
                 triangles=StaticArray(surface.triangles),
                 quadrature=spec.quadrature,
+                subset=subsets.get(spec.name),
                 bucket=bucket,
                 bucket_row=bucket_row,
                 newton_euler=spec.newton_euler,
@@ -191,10 +198,12 @@ def _stack_contact(params: list[ContactParams]) -> ContactParams:
 
 def _sample_buckets(dynamic: list[RigidSpec], surfaces):
     """Samples of all colliding bodies, in arrays of like length, so that padding wastes less than half."""
-    sampled = {}
+    sampled, subsets = {}, {}
     for spec in dynamic:
         surface = surfaces[spec.name]
-        sampled[spec.name] = sample_surface(surface.vertices, surface.triangles, RULES[spec.quadrature])
+        samples = sample_surface(surface.vertices, surface.triangles, RULES[spec.quadrature])
+        subsets[spec.name] = subset = spec.subset(np.asarray(samples.weight))
+        sampled[spec.name] = take_subset(samples, subset)
     place, groups = {}, {}
     for name, s in sampled.items():
         groups.setdefault(int(np.ceil(np.log2(s.weight.shape[-1]))), []).append(name)
@@ -204,7 +213,7 @@ def _sample_buckets(dynamic: list[RigidSpec], surfaces):
         longest = max(sampled[n].weight.shape[-1] for n in names)
         place |= {n: (bucket, row) for row, n in enumerate(names)}
         stacked.append(jax.tree.map(lambda *x: np.stack(x, -1), *(pad_samples(sampled[n], longest) for n in names)))
-    return place, tuple(stacked)
+    return subsets, place, tuple(stacked)
 
 
 def pad_samples(samples: SurfaceSamples, length: int) -> SurfaceSamples:

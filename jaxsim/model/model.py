@@ -12,6 +12,7 @@ from ..contact.params import ColliderType, ContactParams
 from ..geometry.quadrature import SurfaceSamples
 from ..geometry.shapes import AbstractShape
 from ..geometry.static_array import StaticArray
+from ..geometry.subsampling import SampleSubset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,7 @@ class BodyInfo:
     surface_basis: StaticArray  # (3, v, 3): weighted with the three sizes it gives the vertices in the root frame
     triangles: StaticArray  # (f, 3)
     quadrature: str
+    subset: SampleSubset | None  # of the samples that the quadrature gives; None for all
     bucket: int  # sample bucket; -1 for a body that owns no samples
     bucket_row: int
     newton_euler: bool

@@ -16,6 +16,7 @@ from ..geometry.mesh_solid import MeshSolids
 from ..geometry.quadrature import RULES, sample_surface
 from ..geometry.sdf_grid import SdfGrids
 from ..geometry.shapes import Cylinder
+from ..geometry.subsampling import take_subset
 from .compile import pad_samples
 from .model import Actor, BodyInfo, Model
 
@@ -182,6 +183,7 @@ def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> 
 
 def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio: Float[Array, "3"]) -> Model:
     samples = sample_surface(model.vertices(body), body.triangles.array, RULES[body.quadrature])
+    samples = take_subset(samples, body.subset)
     stack = model.samples[body.bucket]
     samples = pad_samples(samples, stack.weight.shape[0])
     stack = jax.tree.map(lambda all_, one: all_.at[..., body.bucket_row].set(one), stack, samples)

@@ -12,6 +12,7 @@ from ..geometry.mass import check_mass_properties, mass_properties
 from ..geometry.sdf_build import GridSdfParams
 from ..geometry.sdf_grid import SdfGrid
 from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere
+from ..geometry.subsampling import BoundarySubsampling
 from .compile import RigidSpec, compile_scene
 from .filters import ContactFilter, switch
 from .model import Actor, Model
@@ -69,6 +70,7 @@ class Scene:
         sdf: SdfGrid | GridSdfParams | None = None,
         quadrature: str = "P1Q3",
         subdivisions: int = 0,
+        subsampling: BoundarySubsampling | None = None,
         layer: str = "default",
         static: bool = False,
         has_gravity: bool = True,
@@ -86,6 +88,7 @@ class Scene:
             collider: what others are tested against; AUTO takes it from the shape.
             sdf: the grid of an SDF collider, or how fine one is built; by default as the reference engine builds it.
             quadrature: samples per surface triangle, "P1Q1" to "P1Q16"; `subdivisions` makes a primitive finer.
+            subsampling: keep only a random part of the samples, for speed on fine meshes; all when None.
             newton_euler_inertia: the Newton-Euler form of rotational inertia instead of the variational one.
         """
         name = self._name(name, type(shape).__name__.lower() if isinstance(shape, AbstractShape) else "rigid")
@@ -103,6 +106,8 @@ class Scene:
             )
         if sdf is not None and not isinstance(sdf, SdfGrid | GridSdfParams):
             raise ValueError(f"actor {name!r}: sdf must be an SdfGrid or GridSdfParams; got {sdf!r}")
+        if subsampling is not None and not isinstance(subsampling, BoundarySubsampling):
+            raise ValueError(f"actor {name!r}: subsampling must be a BoundarySubsampling; got {subsampling!r}")
         contact = ContactParams() if contact is None else contact
         _check_contact(name, contact)
         spec = RigidSpec(
@@ -118,6 +123,7 @@ class Scene:
             sdf=sdf,
             quadrature=quadrature,
             subdivisions=subdivisions,
+            subsampling=subsampling,
             layer=layer,
             gravity_scale=1.0 if has_gravity else 0.0,
             newton_euler=newton_euler_inertia,

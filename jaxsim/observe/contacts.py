@@ -22,7 +22,7 @@ from ..integrate.report import StageInputs, StepReport
 from ..math.quaternion import Quaternion
 from ..math.spatial import Wrench
 from ..math.vector import Vec3
-from ..model.model import Actor, Model
+from ..model.model import Actor, ContactGroup, Model
 from ..model.state import State
 
 
@@ -143,7 +143,7 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
     for group, chosen, prepared, e in zip(model.groups, near, stage.groups, evaluations, strict=True):
         a, b = group.body_A, _single(bodies_B(group, chosen))
         collider = e.collider
-        samples, pairs = prepared.pair.weight.shape[:2]
+        samples = len(prepared.pair.weight)
         response = e.response
         gradient = response.now.gradient
         length = jnp.sqrt(gradient.x**2 + gradient.y**2 + gradient.z**2)
@@ -156,7 +156,7 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
 
         tables["actor_A"].append(jnp.repeat(jnp.asarray(actor[a]), samples))
         tables["actor_B"].append(jnp.repeat(jnp.asarray(actor)[b], samples))
-        tables["sample"].append(jnp.tile(jnp.arange(samples), pairs))
+        tables["sample"].append(_sample_ids(model, group, samples))
         tables["position"].append(_vectors(position))
         tables["normal"].append(_vectors(e.axes @ unit))
         tables["distance"].append(_rows(response.now.gap))
@@ -164,6 +164,16 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
         tables["force"].append(jnp.where(_rows(active)[:, None], _vectors(force), 0.0))
         tables["active"].append(_rows(active))
     return ContactPoints(**{f: _joined(f, parts, model.gravity.dtype) for f, parts in tables.items()})
+
+
+def _sample_ids(model: Model, group: ContactGroup, samples: int) -> Int[Array, "n"]:
+    """Ids on their bodies of the samples of a group, pair by pair."""
+    ids = np.tile(np.arange(samples), (len(group.owner_body.array), 1))
+    for row, dynamic in enumerate(group.owner_body.array):
+        subset = model.dynamic[dynamic].subset
+        if subset is not None:
+            ids[row, : len(subset.sample.array)] = subset.sample.array
+    return jnp.asarray(ids[group.owner.array].reshape(-1))
 
 
 def _rows(x: Array) -> Array:
