@@ -73,6 +73,11 @@ def test_force_and_torque_of_every_row_of_every_file(path):
     check_forces(path)
 
 
+def holds_samples(path):
+    with np.load(path) as data:
+        return any("_cp_" in k for k in data.files)
+
+
 def check_samples(path):
     """The list of touching samples after the last step."""
     recipe, recorded, _, reports = evaluated(path)
@@ -85,17 +90,20 @@ def check_samples(path):
     for body in recipe.model.dynamic:
         listed = {f: recorded[f"{body.name}_cp_{f}"] for f in LISTED}
         listed_keys = list(zip(listed["actor_a"].tolist(), listed["actor_b"].tolist(), listed["index"][:, 0].tolist()))
-        # The engine lists what is near; what it leaves out carries no force.
+        # The engine lists what is near, or loaded by what it touched at the stage start; of what has left since then it
+        # gives the threshold as the distance, and no normal of the last pose.
         mine = np.array([body.name in k[:2] for k in key])
         near = mine & (points.distance <= threshold[points.actor_B])
         loaded = mine & points.active & points.force.any(1)
-        assert {key[i] for i in np.flatnonzero(loaded)} <= set(listed_keys) <= {key[i] for i in np.flatnonzero(near)}
+        assert {key[i] for i in np.flatnonzero(loaded)} <= set(listed_keys)
+        assert set(listed_keys) <= {key[i] for i in np.flatnonzero(near | loaded)}
         at = np.array([row[k] for k in listed_keys])
         scale = replay.weight_and_size(recipe.model, body.name)[0]
         np.testing.assert_allclose(points.weight[at], listed["weight"], rtol=1e-12)
         np.testing.assert_allclose(points.position[at], listed["pos_a"], atol=1e-14)
-        np.testing.assert_allclose(points.distance[at], listed["distance"], atol=1e-15)
-        np.testing.assert_allclose(points.normal[at], listed["normal"], atol=1e-12)
+        distance = np.minimum(points.distance, threshold[points.actor_B])[at]
+        np.testing.assert_allclose(distance, listed["distance"], atol=1e-15)
+        np.testing.assert_allclose(points.normal[at][near[at]], listed["normal"][near[at]], atol=1e-12)
         np.testing.assert_allclose(points.force[at], listed["force"], atol=1e-9 * scale)
         # The sum over the samples is the force on the body: what it suffers less what it exerts.
         sign = np.where(names[points.actor_A] == body.name, 1.0, -1.0) * mine
@@ -108,6 +116,6 @@ def test_samples_of_the_last_row(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", reference.bundled("bcdef"), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [p for p in reference.bundled("bcdef") if holds_samples(p)], ids=lambda p: p.stem)
 def test_samples_of_the_last_row_of_every_file(path):
     check_samples(path)
