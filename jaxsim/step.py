@@ -8,6 +8,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .dynamics.inertia import rotational_velocity
+from .dynamics.left_out import left_out_may_touch
 from .dynamics.problem import Displacement, body_columns, flat_rows, stage_problem
 from .integrate.params import SolverParams
 from .integrate.report import StageInputs, StepReport
@@ -90,7 +91,8 @@ def advance(
     displacement, outcome = solve_stage(problem, params.newton_settings(state.q.dtype), params.force_single_island)
     outcome = outcome._replace(status=jnp.where(finite, outcome.status, Status.DIVERGED))
     after = _advanced_state(state, control, h, problem.position, problem.rotation, displacement, outcome)
-    return after, _report(state, after, control, h, params, outcome, problem.near.overflow[0])
+    overflow = problem.near.overflow | left_out_may_touch(*jax.lax.stop_gradient((problem, displacement)))
+    return after, _report(state, after, control, h, params, outcome, overflow[0])
 
 
 def _advanced_state(

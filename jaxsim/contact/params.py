@@ -30,6 +30,12 @@ class ColliderType(enum.Enum):
     CYLINDER = "cylinder"
     SDF = "sdf"  # distances sampled on a grid
     MESH = "mesh"  # exact distance to the nearest of its triangles; every sample searches them all
+    POINT_CLOUD = "point_cloud"  # a ball about each of its surface samples
+
+    @property
+    def padded(self) -> bool:
+        """Whether bodies with such a collider meet others at their padded threshold."""
+        return self in (ColliderType.NONE, ColliderType.POINT_CLOUD)
 
 
 class ContactParams(eqx.Module):
@@ -72,7 +78,7 @@ def combine(colliding: ContactParams, collider: ContactParams, *, static_collide
     means of two dynamic actors but A's alone against a static B; geometry-like fields are B's.
 
     Args:
-        padded: where A has no collider of its own, so that B's extra padding is added to the threshold.
+        padded: where A has no collider of its own or a point cloud: B's extra padding is then added to the threshold.
 
     Source: SuperDex Physics 1.0.1, `CombineContactParams`.
     """

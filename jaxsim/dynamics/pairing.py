@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from ..geometry.bounds import Bounds, placed, separation
+from ..geometry.point_cloud import PointClouds
 from ..math.quaternion import Quaternion
-from ..math.rows import Rows, take
+from ..math.rows import Rows, over_samples, take
 from ..math.vector import Component, Vec3, norm
 from ..model.model import ContactGroup, Model
 from ..solve.islands import Islands, connected
@@ -19,11 +20,20 @@ from ..solve.islands import Islands, connected
 _MARGIN = 0.01
 
 
+class Candidates(NamedTuple):
+    """The samples of each pair that were nearest at the stage start, and that alone are tested in the step."""
+
+    sample: Int[Array, "k p w"]  # rows among the samples of A
+    point: Int[Array, "k p w"] | None  # of the cloud, where B is one
+    beyond: Float[Array, "p w"]  # distance [m] of the nearest that was left out
+
+
 class Chosen(NamedTuple):
     """What the broad phase found for the pairs of a contact group."""
 
     collider_row: Int[Array, "p w"] | None  # None where the group lists its pairs
     live: Bool[Array, "p w"]  # near enough to touch within the step
+    candidates: Candidates | None  # None where all samples of a pair count
 
 
 class BroadPhase(NamedTuple):
@@ -76,11 +86,15 @@ def broad_phase(model: Model, poses: BodyPoses, h: Component) -> BroadPhase:
                 overflow |= crowded
             else:
                 gap = separation(take(owner, group.owner.array), take(collider, group.collider_row.array))
-                chosen = Chosen(None, gap <= 0)
+                chosen = Chosen(None, gap <= 0, None)
             if not group.static_collider:
                 near = chosen.live
                 a, b = (jnp.asarray(rows).reshape(len(near), -1) for rows in (group.body_A, bodies_B(group, chosen)))
                 edges.append(tuple(jnp.broadcast_to(x, (len(near), width)) for x in (a, b, near)))
+        if group.sample_slots:
+            if chosen is None:
+                chosen = Chosen(None, jnp.ones((len(group.body_A), width), bool), None)
+            chosen = chosen._replace(candidates=_candidates(model, group, chosen, poses))
         choices.append(chosen)
     islands = connected(model.n_dynamic, *map(jnp.concatenate, zip(*edges))) if edges else None
     return BroadPhase(tuple(choices), islands, overflow)
@@ -126,4 +140,39 @@ def _nearest(group: ContactGroup, owner: Bounds, collider: Bounds) -> tuple[Chos
     def per_pair(x):
         return jnp.moveaxis(x, -1, 1).reshape(-1, x.shape[1])
 
-    return Chosen(per_pair(rows.astype(jnp.int32)), per_pair(nearness >= 0)), crowded
+    return Chosen(per_pair(rows.astype(jnp.int32)), per_pair(nearness >= 0), None), crowded
+
+
+def _candidates(model: Model, group: ContactGroup, chosen: Chosen, poses: BodyPoses) -> Candidates:
+    """The nearest samples of each pair, or (sample, point) pairs where the collider is a cloud."""
+    a, b = group.body_A, bodies_B(group, chosen)
+    samples = take(model.samples[group.bucket], group.owner_bucket_row.array[group.owner.array])
+    shape = model.colliders[group.kind.value].for_pairs(collider_rows(group, chosen))
+    com, center = _all_com(model), Vec3.of(model.collider_center)
+    com_A, origin = take(com, a), take(center, b) - take(com, b)
+    of_A, of_B = take(poses, a), take(poses, b)
+    arm = Vec3.of(samples.position) - com_A.map(over_samples)
+    apart, turn, origin = jax.tree.map(
+        over_samples,
+        (of_B.rotation.conj @ (of_A.position - of_B.position), of_B.rotation.conj @ of_A.rotation, origin),
+    )
+    at = apart + turn @ arm - origin
+    points = 1
+    if isinstance(shape, PointClouds):
+        gap = shape.distances(at)  # (points, samples, p, w)
+        points = len(gap)
+        gap = jnp.where(samples.weight > 0, gap, jnp.inf)
+        gap = jnp.swapaxes(gap, 0, 1).reshape(-1, *gap.shape[2:])
+    else:
+        gap = jnp.where(samples.weight > 0, shape.signed_distance(at), jnp.inf)
+    if group.sample_slots == len(gap):
+        index = jnp.broadcast_to(jnp.arange(len(gap))[:, None, None], gap.shape)
+        beyond = jnp.full(gap.shape[1:], jnp.inf, gap.dtype)
+    else:
+        nearness, index = lax.top_k(jnp.moveaxis(-gap, 0, -1), group.sample_slots + 1)
+        beyond, index = -nearness[..., -1], jnp.moveaxis(index[..., :-1], -1, 0)
+    return Candidates(
+        (index // points).astype(jnp.int32),
+        (index % points).astype(jnp.int32) if isinstance(shape, PointClouds) else None,
+        beyond,
+    )

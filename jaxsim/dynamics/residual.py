@@ -10,9 +10,10 @@ from jaxtyping import Array, Bool, Float
 
 from ..contact import pairs
 from ..contact.pairs import PairResponse, PairStart, Placement
+from ..geometry.point_cloud import PointClouds
 from ..math.kernel import kernel
 from ..math.quaternion import Quaternion
-from ..math.rows import Rows, sum_over_bodies, take
+from ..math.rows import Rows, over_samples, pick_samples, sum_over_bodies, take
 from ..math.vector import Mat3, Vec3, add_to_diagonal, cross, select, skew
 from ..model.model import ContactGroup
 from ..model.pair_params import effective_params
@@ -81,17 +82,24 @@ def _prepare_group(problem: StageProblem, group: ContactGroup, chosen: Chosen | 
         arm = take(problem.rotation, b) @ (center - take(Vec3.of(model.center_of_mass), b))
         collider = _moving_placement(problem, b, take(identity_displacement(problem), b), arm)
         between = take(problem.position, a) - take(problem.position, b)
+    shape = model.colliders[group.kind.value].for_pairs(rows)
+    if chosen is not None and chosen.candidates is not None:
+        samples = pick_samples(samples, chosen.candidates.sample)
+        if isinstance(shape, PointClouds):
+            assert chosen.candidates.point is not None
+            shape, share = shape.balls(chosen.candidates.point)
+            samples = eqx.tree_at(lambda s: s.weight, samples, samples.weight * share)
     padded = group.owner_padded.array[owner][:, None]
     params = effective_params(model, a, b, static_collider=group.static_collider, padded=padded)
     pair = pairs.place_samples(
-        model.colliders[group.kind.value].for_pairs(rows),
-        Vec3.of(samples.position) - jax.tree.map(_over_samples, com),
+        shape,
+        Vec3.of(samples.position) - jax.tree.map(over_samples, com),
         Vec3.of(samples.normal),
         samples.weight,
         at_rest,
         collider,
-        jax.tree.map(_over_samples, params),
-        _over_samples(_table_rows(group.collider_normal.array, rows)),
+        jax.tree.map(over_samples, params),
+        over_samples(_table_rows(group.collider_normal.array, rows)),
     )
     return PreparedGroup(pair, collider, arm, between)
 
@@ -101,22 +109,17 @@ def _table_rows(table: np.ndarray, rows: Rows) -> Array:
     return jnp.asarray(table[rows])[:, None] if isinstance(rows, np.ndarray) else jnp.asarray(table)[rows]
 
 
-def _over_samples(x: Float[Array, "*c p w"]) -> Float[Array, "*c 1 p w"]:
-    """Room for the sample axis in front of the pair axis."""
-    return x[..., None, :, :]
-
-
 def _placement(problem: StageProblem, rows: Rows, displacement: Displacement) -> Placement:
     """Dynamic bodies of pairs, displaced pair by pair; arrays (1, pairs, worlds)."""
     position, rotation = take((problem.position, problem.rotation), rows)
-    return jax.tree.map(_over_samples, Placement(position, rotation, displacement.linear, displacement.turn))
+    return jax.tree.map(over_samples, Placement(position, rotation, displacement.linear, displacement.turn))
 
 
 def _moving_placement(problem: StageProblem, rows: Rows, displacement: Displacement, arm: Vec3) -> Placement:
     """Frames of dynamic colliders: the body's COM moved by the arm to the collider's origin."""
     position, rotation = take((problem.position, problem.rotation), rows)
     shift = displacement.linear + displacement.turn.minus_identity() @ arm
-    return jax.tree.map(_over_samples, Placement(position + arm, rotation, shift, displacement.turn))
+    return jax.tree.map(over_samples, Placement(position + arm, rotation, shift, displacement.turn))
 
 
 def _static_placement(problem: StageProblem, columns: Rows, center: Vec3) -> Placement:
@@ -124,7 +127,7 @@ def _static_placement(problem: StageProblem, columns: Rows, center: Vec3) -> Pla
     body = take(problem.statics, columns - problem.model.n_dynamic)
     center = body.rotation @ center
     shift = body.displacement + body.turn.minus_identity() @ center
-    return jax.tree.map(_over_samples, Placement(body.position + center, body.rotation, shift, body.turn))
+    return jax.tree.map(over_samples, Placement(body.position + center, body.rotation, shift, body.turn))
 
 
 def respond(stage: Stage, displacement: Displacement) -> list[Evaluation]:

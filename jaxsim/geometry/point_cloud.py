@@ -1,12 +1,17 @@
-"""Distances between clouds of points, and the pairs of them that are near: what shells and rods collide by."""
+"""Clouds of points that each carry a ball, and pairs of points that are near: what shells and rods collide by."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from ..math.rows import pick_samples
 from ..math.vector import Component, Vec3, dot, select
+from .bounds import Bounds
+from .quadrature import SurfaceSamples
+from .shapes import AbstractShape, distance_and_gradient
 
 _CHUNK = 128  # points compared with a whole cloud at once: bounds the memory of the search
 
@@ -19,6 +24,77 @@ def ball_distance(p: Vec3, center: Vec3, radius: Component) -> tuple[Component, 
     length = jnp.sqrt(jnp.where(distinct, square, 1.0))
     along_x = Vec3(jnp.ones_like(square), jnp.zeros_like(square), jnp.zeros_like(square))
     return jnp.where(distinct, length, apart.x) - radius, select(distinct, apart / length, along_x)
+
+
+class Balls(AbstractShape):
+    """A ball for every element that is asked for."""
+
+    center: Float[Array, "3 *b"]  # [m]
+    radius: Float[Array, "*b"]  # [m]
+
+    def signed_distance(self, p: Vec3) -> Component:
+        return distance_and_gradient(self, p)[0]
+
+    def bounds_of(self) -> Bounds:
+        return Bounds(Vec3.of(self.center), Vec3.of(jnp.stack([self.radius] * 3)))
+
+
+@distance_and_gradient.register
+def _(shape: Balls, p: Vec3) -> tuple[Component, Vec3]:
+    return ball_distance(p, Vec3.of(shape.center), shape.radius)
+
+
+class PointClouds(AbstractShape):
+    """Bodies that others meet by their surface samples, each a ball of one radius: contact is a double integral.
+
+    Points of no weight fill up clouds that have fewer than the largest.
+    """
+
+    position: Float[Array, "3 m *b"]  # in the body's frame [m]
+    weight: Float[Array, "m *b"]  # area that a point stands for [m^2]
+    radius: Float[Array, "*b"]  # [m]
+
+    @staticmethod
+    def of(clouds: "Sequence[PointClouds]") -> "PointClouds":
+        """Clouds of one body each, stacked along a last axis."""
+        most = max(len(c.weight) for c in clouds)
+
+        def stacked(field: str):
+            parts = [getattr(c, field) for c in clouds]
+            return jnp.stack([jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, most - x.shape[-1])]) for x in parts], -1)
+
+        return PointClouds(stacked("position"), stacked("weight"), jnp.stack([c.radius for c in clouds]))
+
+    def replaced(self, row: int, samples: SurfaceSamples) -> "PointClouds":
+        """With the points of one body changed."""
+        m = len(samples.weight)
+        points = self.position.at[:, :m, row].set(samples.position), self.weight.at[:m, row].set(samples.weight)
+        return PointClouds(*points, self.radius)
+
+    def distances(self, p: Vec3) -> Float[Array, "m *b"]:
+        """Distance [m] to the ball of every point; infinite for points of no weight."""
+        distance, _ = ball_distance(p.map(lambda x: x[:, None]), Vec3.of(self.position), self.radius)
+        return jnp.where(self.weight > 0, distance, jnp.inf)
+
+    def signed_distance(self, p: Vec3) -> Component:
+        """To the union of the balls; exact outside of it."""
+        return jnp.min(self.distances(p), axis=0)
+
+    def balls(self, point: Int[Array, "k p w"]) -> tuple[Balls, Float[Array, "k p w"]]:
+        """Of clouds of pairs, leaves (..., m, 1, pairs, worlds), the balls of chosen points.
+
+        Returns:
+            The balls, and what the weight of a sample that meets one is multiplied by: the point's area over the
+            radius squared, so that a penalty coefficient keeps its unit.
+        """
+        position, weight = pick_samples((self.position[..., 0, :, :], self.weight[..., 0, :, :]), point)
+        return Balls(position, self.radius), weight / self.radius**2
+
+    def bounds_of(self) -> Bounds:
+        real = self.weight > 0
+        low = jnp.where(real, self.position, jnp.inf).min(1) - self.radius
+        high = jnp.where(real, self.position, -jnp.inf).max(1) + self.radius
+        return Bounds(Vec3.of((low + high) / 2), Vec3.of((high - low) / 2))
 
 
 class NearPairs(NamedTuple):

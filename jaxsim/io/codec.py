@@ -18,6 +18,7 @@ from ..contact.law import ContactOptions
 from ..contact.overrides import PairOverrides
 from ..contact.params import ColliderType, ContactParams, FrictionModel
 from ..geometry.mesh_solid import MeshSolids
+from ..geometry.point_cloud import PointClouds
 from ..geometry.quadrature import SurfaceSamples
 from ..geometry.sdf_grid import SdfGrids
 from ..geometry.shapes import Box, Capsule, Cylinder, Plane, Sphere
@@ -49,6 +50,7 @@ CLASSES: dict[str, type] = {
             Cylinder,
             SdfGrids,
             MeshSolids,
+            PointClouds,
             PairOverrides,
             SampleSubset,
         ),

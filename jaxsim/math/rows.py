@@ -1,9 +1,9 @@
-"""Picking and summing along the axis of bodies (last but one), by static tables or by rows that differ by world."""
+"""Picking and summing along the axis of bodies (last but one) and of their samples, by tables or by world."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 Rows = np.ndarray | Int[Array, "p w"]
 
@@ -19,6 +19,20 @@ def take(tree, rows: Rows):
         return jax.tree.map(lambda x: x[..., rows[:, 0], :], tree)
     lane = jnp.arange(rows.shape[-1])[None]
     return jax.tree.map(lambda x: x[..., rows, lane if x.shape[-1] > 1 else 0], tree)
+
+
+def over_samples(x: Float[Array, "*c p w"]) -> Float[Array, "*c 1 p w"]:
+    """Room for the sample axis in front of the pair axis."""
+    return x[..., None, :, :]
+
+
+def pick_samples(tree, index: Int[Array, "k p w"]):
+    """Leaves (..., samples, pairs, worlds) with samples picked pair by pair: (..., k, pairs, worlds)."""
+
+    def picked(x):
+        return jnp.take_along_axis(x, index[(None,) * (x.ndim - 3)], axis=-3, mode="clip")
+
+    return jax.tree.map(picked, tree)
 
 
 def sum_over_bodies(tree, rows: Rows, n: int):

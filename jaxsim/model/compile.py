@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +14,20 @@ from ..contact.overrides import OVERRIDABLE, PairOverrides
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mesh import TriMesh
 from ..geometry.mesh_solid import MeshSolid, MeshSolids
+from ..geometry.point_cloud import PointClouds
 from ..geometry.quadrature import RULES, SurfaceSamples, sample_surface
-from ..geometry.sdf_build import GridSdfParams, build_sdf
 from ..geometry.sdf_grid import SdfGrid, SdfGrids
-from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere, size_of, stretched, surface_basis
+from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere
 from ..geometry.static_array import StaticArray
-from ..geometry.subsampling import BoundarySubsampling, SampleSubset, take_subset
+from ..geometry.subsampling import take_subset
 from ..math import rotation
 from .filters import ContactFilter
 from .model import BodyInfo, ContactGroup, Model
+from .spec import RigidSpec, SpecSurface
 from .state import State
+
+# (sample, point) pairs of one pair of bodies that are all tested; more have to be asked for.
+_MOST_POINT_PAIRS = 20_000
 
 _SHAPE_NAMES = {
     Plane: "plane",
@@ -36,96 +40,12 @@ _SHAPE_NAMES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class RigidSpec:
-    """One rigid actor as it was asked for, checked."""
-
-    name: str
-    shape: AbstractShape
-    static: bool
-    position: np.ndarray
-    quaternion: np.ndarray
-    linear_velocity: np.ndarray
-    angular_velocity: np.ndarray
-    contact: ContactParams
-    collider: ColliderType
-    sdf: SdfGrid | GridSdfParams | None
-    quadrature: str
-    subdivisions: int
-    subsampling: BoundarySubsampling | None
-    layer: str
-    gravity_scale: float
-    newton_euler: bool
-    mass_properties: tuple[np.ndarray, ...]  # mass, COM, inertia; empty for a static actor
-
-    def check_quadrature(self) -> None:
-        if self.quadrature not in RULES:
-            raise ValueError(
-                f"actor {self.name!r}: quadrature {self.quadrature!r} is unknown; choose one of {', '.join(RULES)}"
-            )
-        if self.subdivisions != int(self.subdivisions) or self.subdivisions < 0:
-            raise ValueError(f"actor {self.name!r}: subdivisions must be a whole number >= 0; got {self.subdivisions}")
-
-    def grid(self) -> SdfGrid:
-        """The actor's grid collider: the one it was given, or one built from its surface."""
-        if isinstance(self.sdf, SdfGrid):
-            return self.sdf
-        if isinstance(self.shape, SdfGrid):
-            return self.shape
-        params = self.sdf
-        if params is None:
-            # As the reference engine has it: just far enough for the distance at which contact sets in.
-            reach = self.contact.penalty_threshold_default + self.contact.penalty_threshold_extra_padding
-            params = GridSdfParams(boundary_padding_dist=float(max(reach, 0.0)))
-        surface = self.surface()
-        try:
-            grid, report = build_sdf(TriMesh(surface.vertices, surface.triangles), params, dtype=np.float64)
-        except ValueError as error:
-            raise ValueError(f"actor {self.name!r}: {error}") from None
-        for text in report.warnings:
-            warnings.warn(f"actor {self.name!r}: grid collider: {text}", stacklevel=4)
-        return grid
-
-    def solid(self) -> MeshSolid:
-        """The actor's collider of exact distance, from the triangles of its surface."""
-        surface = self.surface()
-        try:
-            return MeshSolid(TriMesh(surface.vertices, surface.triangles))
-        except ValueError as error:
-            raise ValueError(f"actor {self.name!r}: collider MESH: {error}") from None
-
-    def subset(self, weight: np.ndarray) -> SampleSubset | None:
-        """Which of the surface samples with these weights [m^2] are kept; None for all."""
-        return None if self.subsampling is None else self.subsampling.draw(weight)
-
-    def surface(self) -> "SpecSurface":
-        """Of a plane and a grid, which own no samples, an empty one."""
-        if isinstance(self.shape, TriMesh):
-            vertices = np.asarray(self.shape.vertices)
-            return SpecSurface(stretched(vertices), self.shape.triangles, np.ones(3))
-        if isinstance(self.shape, Plane | SdfGrid):
-            return SpecSurface(np.zeros((3, 0, 3)), np.zeros((0, 3), np.int32), np.ones(3))
-        basis, triangles = surface_basis(type(self.shape), int(self.subdivisions))
-        return SpecSurface(basis, triangles, np.asarray(size_of(self.shape)))
-
-
-class SpecSurface(NamedTuple):
-    """A surface that is linear in three sizes."""
-
-    basis: np.ndarray  # (3, v, 3)
-    triangles: np.ndarray
-    size: np.ndarray
-
-    @property
-    def vertices(self) -> np.ndarray:
-        return np.tensordot(self.size, self.basis, axes=1)
-
-
 def compile_scene(
     gravity: np.ndarray,
     specs: list[RigidSpec],
     dtype,
     contact_capacity: int,
+    sample_capacity: int | None,
     contact_filter: ContactFilter,
     overrides: dict[frozenset[str], dict[str, float]],
 ) -> tuple[Model, State]:
@@ -159,6 +79,7 @@ def compile_scene(
                 newton_euler=spec.newton_euler,
             )
         )
+    clouds = colliders.get(ColliderType.POINT_CLOUD.value)
     mass = [s.mass_properties for s in dynamic]
     named = {i.name: i for i in infos}
     by_name = {s.name: s for s in specs}
@@ -176,7 +97,15 @@ def compile_scene(
         colliders=colliders,
         collider_center=_columns([centers.get(s.name, np.zeros(3)) for s in ordered], 3),
         bodies=tuple(infos),
-        groups=_groups([named[s.name] for s in ordered], by_name, contact_capacity, contact_filter),
+        groups=_groups(
+            [named[s.name] for s in ordered],
+            by_name,
+            contact_capacity,
+            sample_capacity,
+            contact_filter,
+            [len(s.weight) for s in samples],
+            len(clouds.weight) if isinstance(clouds, PointClouds) else 0,
+        ),
         overrides=PairOverrides.of(
             {tuple(sorted(column[name] for name in pair)): fields for pair, fields in overrides.items()}, len(ordered)
         ),
@@ -236,6 +165,11 @@ def _colliders(ordered: list[RigidSpec], surfaces: dict[str, SpecSurface]):
         shape = spec.shape
         if costly:
             shape = spec.grid() if spec.collider is ColliderType.SDF else spec.solid()
+        elif spec.collider is ColliderType.POINT_CLOUD:
+            surface = surfaces[spec.name]
+            samples = sample_surface(surface.vertices, surface.triangles, RULES[spec.quadrature])
+            samples = take_subset(samples, spec.subset(np.asarray(samples.weight)))
+            shape = PointClouds(samples.position, samples.weight, jnp.asarray(spec.point_cloud_radius))
         elif spec.collider in (ColliderType.BOX, ColliderType.SPHERE):
             vertices = surfaces[spec.name].vertices
             low, high = vertices.min(0), vertices.max(0)
@@ -253,6 +187,8 @@ def _colliders(ordered: list[RigidSpec], surfaces: dict[str, SpecSurface]):
 def _stacked(shapes: list[AbstractShape]) -> AbstractShape:
     grids = [shape for shape in shapes if isinstance(shape, SdfGrid)]
     solids = [shape for shape in shapes if isinstance(shape, MeshSolid)]
+    if isinstance(shapes[0], PointClouds):
+        return PointClouds.of(shapes)
     if grids or solids:
         return SdfGrids.of(grids) if grids else MeshSolids.of(solids)
     return jax.tree.map(lambda *x: jnp.stack(x, -1), *shapes)
@@ -284,9 +220,20 @@ def _warn_of_lost_coefficients(
 
 
 def _groups(
-    ordered: list[BodyInfo], specs: dict[str, RigidSpec], capacity: int, contact_filter: ContactFilter
+    ordered: list[BodyInfo],
+    specs: dict[str, RigidSpec],
+    capacity: int,
+    sample_capacity: int | None,
+    contact_filter: ContactFilter,
+    counts: list[int],
+    points: int,
 ) -> tuple[ContactGroup, ...]:
-    """One group per kind of collider, sample bucket, and whether the colliders move; bodies dynamic first."""
+    """One group per kind of collider, sample bucket, and whether the colliders move; bodies dynamic first.
+
+    Args:
+        counts: samples per body of each bucket.
+        points: of a point cloud.
+    """
     columns = {info.name: column for column, info in enumerate(ordered)}
     buckets: dict[int, list[BodyInfo]] = {}
     kinds: dict[ColliderType, list[BodyInfo]] = {}
@@ -324,7 +271,7 @@ def _groups(
                         static_collider=static,
                         owner_body=_table(a.row for a in owners),
                         owner_bucket_row=_table(a.bucket_row for a in owners),
-                        owner_padded=_table(a.collider is ColliderType.NONE for a in owners),
+                        owner_padded=_table(a.collider.padded for a in owners),
                         collider_body=_table(columns[b.name] for b in colliders),
                         collider_normal=_table(
                             bool(specs[b.name].contact.friction_with_collider_normal) for b in colliders
@@ -333,9 +280,23 @@ def _groups(
                         owner=StaticArray(owner),
                         collider_row=None if chosen else StaticArray(row),
                         slots=capacity if chosen else 1,
+                        sample_slots=_sample_slots(kind, counts[bucket], points, sample_capacity),
                     )
                 )
     return tuple(groups)
+
+
+def _sample_slots(kind: ColliderType, samples: int, points: int, capacity: int | None) -> int:
+    """Samples per pair, or (sample, point) pairs, that a step tests; 0 for all samples as they are."""
+    if kind is not ColliderType.POINT_CLOUD:
+        return 0 if capacity is None or samples <= capacity else capacity
+    every = samples * points
+    if capacity is None and every > _MOST_POINT_PAIRS:
+        raise ValueError(
+            f"scene: a pair of bodies, one with a POINT_CLOUD collider, has {samples} samples times {points} points to "
+            f"test; give build(sample_capacity=) the number of nearest ones to test, such as {2 * samples}"
+        )
+    return every if capacity is None else min(every, capacity)
 
 
 def _table(values: Iterable[Any]) -> StaticArray:

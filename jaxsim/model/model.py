@@ -60,13 +60,14 @@ class ContactGroup:
     static_collider: bool
     owner_body: StaticArray  # (m,) dynamic row of each colliding body
     owner_bucket_row: StaticArray  # (m,) its row in the bucket
-    owner_padded: StaticArray  # (m,) bool: it has no collider of its own
+    owner_padded: StaticArray  # (m,) bool: it meets others at their padded threshold
     collider_body: StaticArray  # (c,) column among all bodies, for every collider of the kind
     collider_normal: StaticArray  # (c,) bool: friction acts in the plane of the collider's normal
     allowed: StaticArray  # (m, c) bool
     owner: StaticArray  # (p,) of each pair, among the colliding bodies
     collider_row: StaticArray | None  # (p,) of each pair, among those of the kind; None where the broad phase chooses
     slots: int  # pairs per colliding body that the broad phase fills
+    sample_slots: int  # samples per pair that a step tests, the nearest ones; 0 where it tests all
 
     @property
     def body_A(self) -> np.ndarray:

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool
 
-from ..contact.params import ColliderType, PairParams, combine
+from ..contact.params import PairParams, combine
 from ..math.rows import Rows, take
 from .model import Actor, Model
 
@@ -17,7 +17,7 @@ def effective_params(model: Model, a: Rows, b: Rows, *, static_collider: bool, p
     Args:
         a: owners of the samples.
         b: colliders.
-        padded: whether A has no collider of its own.
+        padded: whether A's collider asks for the padded threshold.
     """
     params = combine(take(model.contact, a), take(model.contact, b), static_collider=static_collider, padded=padded)
     return params if model.overrides is None else model.overrides.applied(params, a, b)
@@ -36,6 +36,6 @@ def pair_parameters(model: Model, colliding: Actor | str, collider: Actor | str)
         raise ValueError(f"actor {a.name!r}: a static actor owns no samples; ask for the pair the other way round")
     columns = [np.array([model.column(body)]) for body in (a, b)]
     one_world = jax.tree.map(lambda x: x[..., None], model)
-    padded = np.array([[a.collider is ColliderType.NONE]])
+    padded = np.array([[a.collider.padded]])
     params = effective_params(one_world, *columns, static_collider=b.static, padded=padded)
     return jax.tree.map(lambda x: x[0, 0], params)

@@ -13,7 +13,8 @@ from ..contact.overrides import PairOverrides
 from ..contact.params import ColliderType, ContactParams
 from ..geometry.mass import check_mass_properties, inertia_matrix, inertia_six
 from ..geometry.mesh_solid import MeshSolids
-from ..geometry.quadrature import RULES, sample_surface
+from ..geometry.point_cloud import PointClouds
+from ..geometry.quadrature import RULES, SurfaceSamples, sample_surface
 from ..geometry.sdf_grid import SdfGrids
 from ..geometry.shapes import Cylinder
 from ..geometry.subsampling import take_subset
@@ -168,6 +169,8 @@ def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> 
         shape = shape.scaled(row, ratio[0])
     elif isinstance(shape, MeshSolids):
         shape = shape.scaled(row, ratio)
+    elif isinstance(shape, PointClouds):
+        shape = shape.replaced(row, _samples_of(model, body))
     elif isinstance(shape, Cylinder):
         shape = eqx.tree_at(
             lambda c: (c.radius, c.half_length),
@@ -181,9 +184,14 @@ def _resize_collider(model: Model, body: BodyInfo, ratio: Float[Array, "3"]) -> 
     return eqx.tree_at(lambda m: m.colliders[kind], model, shape)
 
 
-def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio: Float[Array, "3"]) -> Model:
+def _samples_of(model: Model, body: BodyInfo) -> SurfaceSamples:
+    """The body's surface samples at its present size."""
     samples = sample_surface(model.vertices(body), body.triangles.array, RULES[body.quadrature])
-    samples = take_subset(samples, body.subset)
+    return take_subset(samples, body.subset)
+
+
+def _resize_dynamic(model: Model, body: BodyInfo, size: Float[Array, "3"], ratio: Float[Array, "3"]) -> Model:
+    samples = _samples_of(model, body)
     stack = model.samples[body.bucket]
     samples = pad_samples(samples, stack.weight.shape[0])
     stack = jax.tree.map(lambda all_, one: all_.at[..., body.bucket_row].set(one), stack, samples)

@@ -13,9 +13,10 @@ from ..geometry.sdf_build import GridSdfParams
 from ..geometry.sdf_grid import SdfGrid
 from ..geometry.shapes import AbstractShape, Box, Capsule, Cylinder, Plane, Sphere
 from ..geometry.subsampling import BoundarySubsampling
-from .compile import RigidSpec, compile_scene
+from .compile import compile_scene
 from .filters import ContactFilter, switch
 from .model import Actor, Model
+from .spec import RigidSpec
 from .state import State
 
 _COLLIDERS = {
@@ -68,6 +69,7 @@ class Scene:
         contact: ContactParams | None = None,
         collider: ColliderType = ColliderType.AUTO,
         sdf: SdfGrid | GridSdfParams | None = None,
+        point_cloud_radius: float = 0.01,
         quadrature: str = "P1Q3",
         subdivisions: int = 0,
         subsampling: BoundarySubsampling | None = None,
@@ -87,6 +89,7 @@ class Scene:
             linear_velocity, angular_velocity: of the COM [m/s] and [rad/s], world axes.
             collider: what others are tested against; AUTO takes it from the shape.
             sdf: the grid of an SDF collider, or how fine one is built; by default as the reference engine builds it.
+            point_cloud_radius: of the balls of a POINT_CLOUD collider [m].
             quadrature: samples per surface triangle, "P1Q1" to "P1Q16"; `subdivisions` makes a primitive finer.
             subsampling: keep only a random part of the samples, for speed on fine meshes; all when None.
             newton_euler_inertia: the Newton-Euler form of rotational inertia instead of the variational one.
@@ -108,6 +111,8 @@ class Scene:
             raise ValueError(f"actor {name!r}: sdf must be an SdfGrid or GridSdfParams; got {sdf!r}")
         if subsampling is not None and not isinstance(subsampling, BoundarySubsampling):
             raise ValueError(f"actor {name!r}: subsampling must be a BoundarySubsampling; got {subsampling!r}")
+        if not (np.ndim(point_cloud_radius) == 0 and np.isfinite(point_cloud_radius) and point_cloud_radius > 0):
+            raise ValueError(f"actor {name!r}: point_cloud_radius must be positive [m]; got {point_cloud_radius}")
         contact = ContactParams() if contact is None else contact
         _check_contact(name, contact)
         spec = RigidSpec(
@@ -121,6 +126,7 @@ class Scene:
             contact=contact,
             collider=_resolve_collider(name, shape, collider),
             sdf=sdf,
+            point_cloud_radius=point_cloud_radius,
             quadrature=quadrature,
             subdivisions=subdivisions,
             subsampling=subsampling,
@@ -188,20 +194,30 @@ class Scene:
             raise ValueError(f"no actor {actor!r} in this scene; it has {', '.join(map(repr, names)) or 'none'}")
         return name
 
-    def build(self, dtype: Any = None, contact_capacity: int = 12) -> tuple[Model, State]:
+    def build(
+        self, dtype: Any = None, contact_capacity: int = 12, sample_capacity: int | None = None
+    ) -> tuple[Model, State]:
         """The model and its initial state.
 
         Args:
             dtype: float32 or float64; JAX's default float when None.
             contact_capacity: colliders of one kind that a body can be near to at the same time. Where a scene holds
                 more, each step looks for the nearest; `report.overflow` tells when there were more than fit.
+            sample_capacity: samples of a body that are tested against one collider in a step, the nearest ones; all of
+                them when None. On fine surfaces few suffice; `report.overflow` tells when others could have touched.
+                With a POINT_CLOUD collider it counts pairs of a sample and a point.
         """
         dtype = jnp.dtype(jax.dtypes.canonicalize_dtype(float if dtype is None else dtype))
         if dtype not in (jnp.dtype(jnp.float32), jnp.dtype(jnp.float64)):
             raise ValueError(f"scene: dtype must be float32 or float64; got {dtype}")
         if contact_capacity != int(contact_capacity) or contact_capacity < 1:
             raise ValueError(f"scene: contact_capacity must be a whole number >= 1; got {contact_capacity}")
-        return compile_scene(self.gravity, self._specs, dtype, int(contact_capacity), self._filter, self._overrides)
+        if sample_capacity is not None and (sample_capacity != int(sample_capacity) or sample_capacity < 1):
+            raise ValueError(f"scene: sample_capacity must be a whole number >= 1, or None; got {sample_capacity}")
+        slots = None if sample_capacity is None else int(sample_capacity)
+        return compile_scene(
+            self.gravity, self._specs, dtype, int(contact_capacity), slots, self._filter, self._overrides
+        )
 
     def _name(self, name: str | None, kind: str) -> str:
         taken = {s.name for s in self._specs}
@@ -245,9 +261,9 @@ def _mass(name: str, shape, density, mass, center_of_mass, moment_of_inertia):
 def _resolve_collider(name: str, shape: AbstractShape, collider: ColliderType) -> ColliderType:
     if collider is ColliderType.AUTO:
         collider = _COLLIDERS.get(type(shape), ColliderType.SDF)
-    # A box, a ball, a grid or its own triangles may stand in for a finite body; an exact shape only for its own.
+    # A box, a ball, a grid, triangles or samples may stand in for a finite body; an exact shape only for its own.
     stand_ins = {ColliderType.SDF: not isinstance(shape, Plane)}
-    surfaced = (ColliderType.BOX, ColliderType.SPHERE, ColliderType.MESH)
+    surfaced = (ColliderType.BOX, ColliderType.SPHERE, ColliderType.MESH, ColliderType.POINT_CLOUD)
     stand_ins |= dict.fromkeys(surfaced, not isinstance(shape, Plane | SdfGrid))
     own = _COLLIDERS.get(type(shape))
     if not (collider in (own, ColliderType.NONE) or stand_ins.get(collider, False)):

@@ -4,6 +4,7 @@ A report keeps the poses, not the forces, so that forces nobody reads cost nothi
 Values belong to the end of the step and are forces [N], not impulses.
 """
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -14,9 +15,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from ..contact.law import ContactOptions
-from ..dynamics.pairing import bodies_B
+from ..contact.params import ColliderType
+from ..dynamics.pairing import Chosen, bodies_B
 from ..dynamics.problem import Displacement, StageProblem, body_columns, identity_displacement, stage_problem
 from ..dynamics.residual import Evaluation, Stage, prepare, respond
+from ..geometry.point_cloud import PointClouds
 from ..integrate.params import SolverParams
 from ..integrate.report import StageInputs, StepReport
 from ..math.quaternion import Quaternion
@@ -55,8 +58,21 @@ def evaluate_contacts(model: Model, state: State, params: SolverParams | None = 
     return _points_of_state(model, state, (SolverParams() if params is None else params).contact_options)
 
 
+def _all(model: Model, group: ContactGroup) -> int:
+    """The `sample_slots` with which a group tests everything."""
+    if group.kind is not ColliderType.POINT_CLOUD:
+        return 0
+    cloud = model.colliders[group.kind.value]
+    assert isinstance(cloud, PointClouds)
+    return len(model.samples[group.bucket].weight) * len(cloud.weight)
+
+
 @functools.partial(jax.jit, static_argnames="options")
 def _points_of_state(model: Model, state: State, options: ContactOptions) -> ContactPoints:
+    # Without a step nothing tells whether the nearest samples are enough, so all are tested.
+    model = dataclasses.replace(
+        model, groups=tuple(dataclasses.replace(g, sample_slots=_all(model, g)) for g in model.groups)
+    )
     problem, finite = stage_problem(model, state, None, jnp.ones((), state.q.dtype), options)
     # Where static bodies were put by hand they are, and nothing has moved since.
     still = problem.statics
@@ -156,7 +172,7 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
 
         tables["actor_A"].append(jnp.repeat(jnp.asarray(actor[a]), samples))
         tables["actor_B"].append(jnp.repeat(jnp.asarray(actor)[b], samples))
-        tables["sample"].append(_sample_ids(model, group, samples))
+        tables["sample"].append(_sample_ids(model, group, chosen))
         tables["position"].append(_vectors(position))
         tables["normal"].append(_vectors(e.axes @ unit))
         tables["distance"].append(_rows(response.now.gap))
@@ -166,14 +182,17 @@ def _points(model: Model, stage: Stage, evaluations: list[Evaluation], valid: Bo
     return ContactPoints(**{f: _joined(f, parts, model.gravity.dtype) for f, parts in tables.items()})
 
 
-def _sample_ids(model: Model, group: ContactGroup, samples: int) -> Int[Array, "n"]:
+def _sample_ids(model: Model, group: ContactGroup, chosen: Chosen | None) -> Int[Array, "n"]:
     """Ids on their bodies of the samples of a group, pair by pair."""
-    ids = np.tile(np.arange(samples), (len(group.owner_body.array), 1))
+    ids = np.tile(np.arange(len(model.samples[group.bucket].weight)), (len(group.owner_body.array), 1))
     for row, dynamic in enumerate(group.owner_body.array):
         subset = model.dynamic[dynamic].subset
         if subset is not None:
             ids[row, : len(subset.sample.array)] = subset.sample.array
-    return jnp.asarray(ids[group.owner.array].reshape(-1))
+    of_pairs = jnp.asarray(ids[group.owner.array])
+    if chosen is not None and chosen.candidates is not None:
+        of_pairs = jnp.take_along_axis(of_pairs, chosen.candidates.sample[..., 0].T, axis=1)
+    return of_pairs.reshape(-1)
 
 
 def _rows(x: Array) -> Array:

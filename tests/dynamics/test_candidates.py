@@ -74,3 +74,55 @@ def test_a_resting_stack_presses_on_the_ground_with_its_weight():
     assert js.contact_force(model, report, "ground").force[2] == pytest.approx(-weight, rel=1e-6)
     assert js.contact_force(model, report, "b0", "ground").force[2] == pytest.approx(weight, rel=1e-6)
     assert js.contact_force(model, report, "b1", "b0").force[2] == pytest.approx(2.0 * 9.81, rel=1e-6)
+
+
+@functools.cache
+def balls(sample_capacity):
+    """Two balls of 60 samples, one on the other, on a plane."""
+    scene = js.Scene()
+    scene.add_plane(name="ground")
+    for i in range(2):
+        scene.add_rigid(
+            js.Sphere(0.05),
+            mass=1.0,
+            position=(0.01 * i, 0, 0.0495 + 0.098 * i),
+            linear_velocity=(0, 0.1 * i, 0),
+            quadrature="P1Q1",
+            name=f"ball{i}",
+        )
+    model, state = scene.build(jnp.float64, sample_capacity=sample_capacity)
+    return model, state, jax.jit(lambda s: js.step(model, s, None, H))
+
+
+def test_a_step_with_the_nearest_samples_alone_equals_one_with_all():
+    (_, state, with_nearest), (model, _, with_all) = balls(60), balls(None)
+    for _ in range(3):
+        (near, report), (whole, complete) = with_nearest(state), with_all(state)
+        assert not report.overflow and report.status == complete.status == js.Status.CONVERGED
+        np.testing.assert_allclose(near.q, whole.q, atol=1e-12)
+        np.testing.assert_allclose(near.v, whole.v, atol=1e-12 / H)
+        state = whole
+    assert np.linalg.norm(js.contact_force(model, complete, "ball1").force) > 0.1
+
+
+def test_points_of_the_nearest_samples_carry_their_own_ids():
+    (few, state, with_nearest), (every, _, with_all) = balls(60), balls(None)
+    tables = []
+    for model, step in ((few, with_nearest), (every, with_all)):
+        points = jax.tree.map(np.asarray, js.contact_points(model, step(state)[1]))
+        key = zip(points.actor_A, points.actor_B, points.sample)
+        tables.append({k: f for k, f, active in zip(key, points.force, points.active) if active})
+    assert tables[0].keys() == tables[1].keys() and len(tables[0]) > 4
+    for k, force in tables[0].items():
+        np.testing.assert_allclose(force, tables[1][k], atol=1e-9)
+
+
+def test_too_few_samples_are_told():
+    _, state, starved = balls(2)
+    assert starved(state)[1].overflow
+
+
+def test_contact_without_a_step_tests_every_sample():
+    (few, state, _), (every, _, _) = balls(2), balls(None)
+    found, whole = js.evaluate_contacts(few, state), js.evaluate_contacts(every, state)
+    assert found.active.sum() == whole.active.sum() > 4
