@@ -73,7 +73,7 @@ class PointClouds(AbstractShape):
 
     def distances(self, p: Vec3) -> Float[Array, "m *b"]:
         """Distance [m] to the ball of every point; infinite for points of no weight."""
-        distance, _ = ball_distance(p.map(lambda x: x[:, None]), Vec3.of(self.position), self.radius)
+        distance, _ = ball_distance(p.map(lambda x: x[:, None]), Vec3.of(self.position), self.radius[None])
         return jnp.where(self.weight > 0, distance, jnp.inf)
 
     def signed_distance(self, p: Vec3) -> Component:
@@ -92,8 +92,8 @@ class PointClouds(AbstractShape):
 
     def bounds_of(self) -> Bounds:
         real = self.weight > 0
-        low = jnp.where(real, self.position, jnp.inf).min(1) - self.radius
-        high = jnp.where(real, self.position, -jnp.inf).max(1) + self.radius
+        low = jnp.where(real, self.position, jnp.inf).min(1) - self.radius[None]
+        high = jnp.where(real, self.position, -jnp.inf).max(1) + self.radius[None]
         return Bounds(Vec3.of((low + high) / 2), Vec3.of((high - low) / 2))
 
 

@@ -23,6 +23,8 @@ from .model import Actor, BodyInfo, Model
 
 _BODY_FIELDS = ("mass", "center_of_mass", "moment_of_inertia", "gravity_scale")
 _CONTACT_FIELDS = tuple(f.name for f in dataclasses.fields(ContactParams) if f.name != "friction_with_collider_normal")
+# Parameters that are leaves of a collider, and what they are called there.
+_COLLIDER_FIELDS = {"normal": "normal", "offset": "offset", "point_cloud_radius": "radius"}
 # The sizes of each shape, and which of the three numbers of `Model.size` each sets.
 _SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "box": {"half_extents": (0, 1, 2)},
@@ -41,7 +43,7 @@ def get(model: Model, actor: Actor | str | Pair | None, name: str) -> Array:
 
     Names: mass, center_of_mass, moment_of_inertia, gravity_scale; every field of `ContactParams`; half_extents of a
     box, radius and half_length of the round shapes, scale of a mesh; normal and offset of a plane; sdf_values of a body
-    with a grid collider, (nx, ny, nz).
+    with a grid collider, (nx, ny, nz); point_cloud_radius of one that is met as a cloud of balls.
 
     Raises:
         ValueError: the actor has no such parameter; the message lists those it has.
@@ -58,8 +60,8 @@ def get(model: Model, actor: Actor | str | Pair | None, name: str) -> Array:
         return getattr(model.contact, name)[model.column(body)]
     if name in _BODY_FIELDS:
         return getattr(model, name)[..., body.row]
-    if body.shape == "plane":
-        return getattr(model.colliders["plane"], name)[..., body.collider_row]
+    if name in _COLLIDER_FIELDS:
+        return getattr(model.colliders[body.collider.value], _COLLIDER_FIELDS[name])[..., body.collider_row]
     if name == "sdf_values":
         grids = model.colliders["sdf"]
         assert isinstance(grids, SdfGrids)
@@ -226,8 +228,13 @@ def _override(model: Model, pair: Pair, name: str) -> tuple[PairOverrides, int]:
 
 
 def _names(body: BodyInfo) -> tuple[str, ...]:
-    own = ("normal", "offset") if body.shape == "plane" else ("sdf_values",) if _has_grid(body) else ()
-    return (*(() if body.static else _BODY_FIELDS), *_CONTACT_FIELDS, *own)
+    own = {
+        ColliderType.PLANE: ("normal", "offset"),
+        ColliderType.SDF: ("sdf_values",),
+        ColliderType.POINT_CLOUD: ("point_cloud_radius",),
+    }
+    of_collider = own.get(body.collider, ()) if body.collider_row >= 0 else ()
+    return (*(() if body.static else _BODY_FIELDS), *_CONTACT_FIELDS, *of_collider)
 
 
 def _derived(body: BodyInfo) -> tuple[str, ...]:
@@ -253,7 +260,7 @@ def _leaf(model: Model, body: BodyInfo, name: str) -> tuple[Array, tuple]:
         grids = model.colliders["sdf"]
         assert isinstance(grids, SdfGrids)
         return grids.values, (grids.span(body.collider_row),)
-    return getattr(model.colliders["plane"], name), (..., body.collider_row)
+    return getattr(model.colliders[body.collider.value], _COLLIDER_FIELDS[name]), (..., body.collider_row)
 
 
 def _set(model: Model, body: BodyInfo, name: str, value: Array) -> Array:
@@ -269,6 +276,8 @@ def _fitting(who: str, name: str, value, like: Array) -> Array:
         value = value / jnp.linalg.norm(value)
     if not isinstance(value, Tracer) and not np.all(np.isfinite(value)):
         raise ValueError(f"actor {who!r}: {name} must be finite; got {value}")
+    if name == "point_cloud_radius" and not isinstance(value, Tracer) and not value > 0:
+        raise ValueError(f"actor {who!r}: {name} must be positive [m]; got {value}")
     return value
 
 
