@@ -37,6 +37,7 @@ from .model.parameters import get, replace, resize, scale_mass
 from .model.scene import Scene
 from .model.state import State, com_position, pose, set_pose, set_velocity, velocity
 from .observe.contacts import ContactPoints, contact_force, contact_points, evaluate_contacts
+from .observe.diagnosis import Diagnosis, PairLimits, diagnose
 from .observe.distance import signed_distance
 from .observe.resultants import (
     ContactChanges,
@@ -70,6 +71,7 @@ __all__ = [
     "Control",
     "ConvergenceMode",
     "Cylinder",
+    "Diagnosis",
     "EndReason",
     "ForceMode",
     "FrictionModel",
@@ -81,6 +83,7 @@ __all__ = [
     "MassProperties",
     "Model",
     "Optimized",
+    "PairLimits",
     "Plane",
     "Pose",
     "Saved",
@@ -104,6 +107,7 @@ __all__ = [
     "contact_force",
     "contact_points",
     "contact_resultant",
+    "diagnose",
     "effective_coefficient_of_restitution",
     "evaluate_contacts",
     "get",

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from ..contact.params import ColliderType
 from ..math import rotation
 from ..math.vector import Vec3
-from ..model.model import Actor, Model
+from ..model.model import Actor, BodyInfo, Model
 from ..model.state import State, pose
 
 
@@ -33,8 +33,13 @@ def signed_distance(model: Model, state: State, actor: Actor | str, points: Floa
     inverse = rotation.conjugate(frame.quaternion)
     local = rotation.rotate(inverse, points - jnp.broadcast_to(frame.position, points.shape))
     local = local - jnp.broadcast_to(model.collider_center[:, model.column(body)], points.shape)
+    return distance_to_collider(model, body, local)
+
+
+def distance_to_collider(model: Model, body: BodyInfo, points: Float[Array, "*n 3"]) -> Float[Array, "*n"]:
+    """Signed distance [m] of points in the frame of a body's collider, which it must have."""
     # One pair in one world, its samples being the points.
     one_world = jax.tree.map(lambda x: x[..., None], model.colliders[body.collider.value])
     shape = one_world.for_pairs(np.array([body.collider_row]))
-    p = Vec3.of(local.reshape(-1, 3).T[..., None, None])
+    p = Vec3.of(points.reshape(-1, 3).T[..., None, None])
     return shape.signed_distance(p).reshape(points.shape[:-1])
