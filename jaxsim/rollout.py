@@ -45,7 +45,7 @@ def rollout(
         key: for the policy; split once per call of it.
 
     Returns:
-        The final state and the record. Reverse mode stores one state and one displacement per step, no iterates.
+        The final state and the record. Reverse mode stores one state, displacement and status per step, no iterates.
 
     Raises:
         ValueError: arguments that do not fit the model or each other.
@@ -60,8 +60,8 @@ def rollout(
 
 @functools.partial(jax.jit, static_argnames=("steps", "substeps", "observe", "policy"))
 def _scan(model, state, controls, h, params, key, steps, substeps, observe, policy):
-    # Reverse mode keeps the converged displacement of a step and recomputes the rest: it never solves again.
-    @functools.partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names("displacement"))
+    # Reverse mode keeps the converged solution of a step and recomputes the rest: it never solves again.
+    @functools.partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names("solution"))
     def one(model, state, control, h, params):
         after, report = advance(model, state, control, h, params)
         summary = eqx.tree_at(lambda r: r.stage, report, None)

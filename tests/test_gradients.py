@@ -248,3 +248,17 @@ def test_gradients_match_finite_differences_of_the_reference_engine():
     np.testing.assert_allclose(gradient["position"], expected["position"], rtol=1e-5)
     np.testing.assert_allclose(gradient["force"], expected["constant_force_x"], rtol=1e-6)
     np.testing.assert_allclose(gradient["mu"], expected["mu_on_both_actors"], rtol=1e-6)
+
+
+def test_reverse_mode_of_a_rollout_solves_no_step_again():
+    """One loop of unknown length in the whole program: the forward solve. The rest are scans over the steps."""
+    model, state = tumbling()
+
+    def height(velocity):
+        start = js.set_velocity(model, state, "cube", velocity)
+        return js.rollout(model, start, None, 0.005, PARAMS, steps=4)[0].q[2]
+
+    program = jax.jit(jax.grad(height)).lower(jnp.ones(3)).compile().as_text()
+    loops = [line for line in program.splitlines() if " while(" in line]
+    assert len(loops) >= 3
+    assert sum("known_trip_count" not in line for line in loops) == 1

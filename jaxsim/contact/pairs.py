@@ -52,7 +52,6 @@ class PairResponse(NamedTuple):
     point: Vec3  # in the collider's frame [m]
 
 
-@kernel
 def place_samples(
     shape: AbstractShape,
     position_A: Vec3,
@@ -64,12 +63,32 @@ def place_samples(
     with_collider_normal: Bool[Array, "1 p 1"],
 ) -> PairStart:
     """Samples given relative to A's COM in A's axes, brought into B's axes at the stage start."""
-    a_in_b = b.rotation.conj @ a.rotation
-    arm = a_in_b @ position_A
-    point = (b.rotation.conj @ (a.position - b.position)) + arm
-    normal = a_in_b @ normal_A
-    start = SampleGeometry(*distance_and_gradient(shape, point), normal)
+    rotation, com = _over_samples(_pose_in(a, b), position_A.array.shape[-3])
+    arm, point, normal = _in_collider(rotation, com, position_A, normal_A)
+    start = SampleGeometry(*_distance(shape, point), normal)
     return PairStart(shape, point, arm, normal, weight, params, with_collider_normal, start)
+
+
+@kernel
+def _pose_in(a: Placement, b: Placement) -> tuple[Quaternion, Vec3]:
+    """Rotation of A and its COM in B's axes."""
+    to_B = b.rotation.conj
+    return to_B @ a.rotation, to_B @ (a.position - b.position)
+
+
+def _repeated_samples(tree, count: int):
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (*x.shape[:-3], count, *x.shape[-2:])), tree)
+
+
+# A unit of its own for the sake of its transpose, a sum over samples: XLA on CPU gives the sum of a product to a
+# library that takes many times longer than the product and the sum apart.
+_over_samples = kernel(_repeated_samples, static_argnums=1)
+
+
+@kernel
+def _in_collider(rotation: Quaternion, com: Vec3, position_A: Vec3, normal_A: Vec3) -> tuple[Vec3, Vec3, Vec3]:
+    arm = rotation @ position_A
+    return arm, com + arm, rotation @ normal_A
 
 
 @kernel

@@ -13,6 +13,7 @@ from ..dynamics.linear import newton_direction, solve_exactly
 from ..dynamics.problem import Displacement, StageProblem, identity_displacement, move, weights
 from ..dynamics.residual import assemble, prepare, residual, slope
 from ..math.vector import dot
+from ..math.worlds import merge_worlds, split_worlds
 from ..solve import newton
 from ..solve.implicit import implicit_zero
 from ..solve.newton import NewtonSettings
@@ -43,8 +44,9 @@ def solve_stage(
     if force_single_island and islands is not None:
         problem = eqx.tree_at(lambda p: p.near.islands.label, problem, jnp.zeros_like(islands.label))
     found, outcome = lax.stop_gradient(_forward(lax.stop_gradient(problem), lax.stop_gradient(settings)))
-    # Reverse mode keeps this one array per step instead of solving the step again.
-    found = jax.tree.map(lambda x: checkpoint_name(x, "displacement"), found)
+    # Reverse mode keeps these per step instead of solving the step again: the status is the mask of lost bodies.
+    found, status = jax.tree.map(lambda x: checkpoint_name(x, "solution"), (found, outcome.status))
+    outcome = outcome._replace(status=status)
     z = jnp.zeros((6, *outcome.status.shape), problem.h.dtype)
     z = implicit_zero(residual, lambda z, at, b: solve_exactly(slope(z, at), b), z, (found, problem))
     return move(found, z), outcome
@@ -81,30 +83,15 @@ def _(axis_size, in_batched, problem, settings):
     """Worlds that `vmap` adds go to the last axis, where the kernels want them, and are solved in chunks."""
     problem_batched, settings_batched = in_batched
     width = problem.position.array.shape[-1]
-    merged = jax.tree.map(lambda x, batched: _merge(x, batched, axis_size, width), problem, problem_batched)
+    merged = jax.tree.map(lambda x, batched: merge_worlds(x, batched, axis_size, width), problem, problem_batched)
     # The loop takes its shape from the positions, so they are given in full even where no world varies them.
     full = jax.tree.map(lambda x: jnp.broadcast_to(x, (*x.shape[:-1], width * axis_size)), merged.position)
     merged = eqx.tree_at(lambda p: p.position, merged, full)
     if any(jax.tree.leaves(settings_batched)):
         raise ValueError("SolverParams cannot be batched by vmap: give every world the same settings")
     found, outcome = _in_chunks(merged, settings, width * axis_size)
-    out = jax.tree.map(lambda x: _split(x, axis_size), (found, outcome))
+    out = jax.tree.map(lambda x: split_worlds(x, axis_size), (found, outcome))
     return out, jax.tree.map(lambda _: True, out)
-
-
-def _merge(x: Array, batched: bool, axis_size: int, width: int) -> Array:
-    """A leaf (axis, ..., w) as (..., w * axis); what no world varies keeps a last axis of length one."""
-    if not batched:
-        if x.shape[-1] == 1:
-            return x
-        return jnp.repeat(x, axis_size, axis=-1)
-    x = jnp.moveaxis(x, 0, -1)
-    x = jnp.broadcast_to(x, (*x.shape[:-2], width, axis_size))
-    return x.reshape(*x.shape[:-2], width * axis_size)
-
-
-def _split(x: Array, axis_size: int) -> Array:
-    return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, axis_size), -1, 0)
 
 
 def _in_chunks(problem: StageProblem, settings: NewtonSettings, n: int):

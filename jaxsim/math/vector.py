@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .repeat import repeat
 from .safe import safe_sqrt
 
 Component = Float[Array, "*b"]
@@ -85,8 +86,12 @@ class Vec3:
 
 
 def _lifted(scale, axes: int):
-    """A component's array with room for the component axes in front."""
-    return scale if jnp.ndim(scale) == 0 else jnp.asarray(scale)[(None,) * axes]
+    """A component's array once for each component in front."""
+    if jnp.ndim(scale) == 0:
+        return scale
+    for _ in range(axes):
+        scale = repeat(scale, 3)
+    return scale
 
 
 def dot(a: Vec3, b: Vec3) -> Component:
@@ -190,8 +195,8 @@ class Mat3:
         """Matrix times `Vec3` or `Mat3`."""
         a, b = self.array, other.array
         if isinstance(other, Vec3):
-            return Vec3.of(a[:, 0] * b[0][None] + a[:, 1] * b[1][None] + a[:, 2] * b[2][None])
-        return Mat3.of(sum(a[:, k][:, None] * b[k][None] for k in range(3)))
+            return Vec3.of(sum(a[:, k] * repeat(b[k], 3) for k in range(3)))
+        return Mat3.of(sum(repeat(a[:, k], 3, axis=1) * repeat(b[k], 3) for k in range(3)))
 
 
 def trace(a: Mat3) -> Component:
@@ -211,7 +216,7 @@ def axial(a: Mat3) -> Vec3:
 
 
 def outer(a: Vec3, b: Vec3) -> Mat3:
-    return Mat3.of(a.array[:, None] * b.array[None])
+    return Mat3.of(repeat(a.array, 3, axis=1) * repeat(b.array, 3))
 
 
 def add_to_diagonal(a: Mat3, d: Component) -> Mat3:
@@ -222,5 +227,5 @@ def add_to_diagonal(a: Mat3, d: Component) -> Mat3:
 def cross_rows(a: Vec3, m: Mat3) -> Mat3:
     """The rows `cross(a, row)` of a matrix: `m @ skew(a).T`."""
     x, y, z = m.array[:, 0], m.array[:, 1], m.array[:, 2]
-    ax, ay, az = (c[None] for c in (a.x, a.y, a.z))
+    ax, ay, az = (repeat(c, 3) for c in (a.x, a.y, a.z))
     return Mat3.of(jnp.stack([ay * z - az * y, az * x - ax * z, ax * y - ay * x], axis=1))

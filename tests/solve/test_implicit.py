@@ -24,6 +24,7 @@ def divide(z, theta, b):
 @jax.jit
 def root(a, c):
     """Forward by plain Newton, derivative by the rule."""
+    a = jnp.reshape(a, (1, 1, 1))  # shared by all lanes and worlds
     at, ct = jax.lax.stop_gradient((a, c))
     x = jax.lax.fori_loop(0, 30, lambda _, x: x - (x**3 + at * x - ct) / (3 * x * x + at), jnp.ones_like(c))
     x = jax.lax.stop_gradient(x)
@@ -81,3 +82,17 @@ def test_slope_of_a_batch_that_shares_its_zeros():
 def test_a_constant_equation_has_no_slope():
     frozen = lambda x: x * root(1.0, jax.lax.stop_gradient(C)).sum()
     np.testing.assert_allclose(jax.grad(jax.grad(frozen))(2.0), 0.0)
+
+
+def test_second_derivatives_of_a_batch_are_those_of_each_world_wherever_its_axis_lies():
+    """The Hessian has seed axes outside of the batch, and `a` is shared by the lanes of a world, not by the worlds."""
+    hessian = jax.jit(jax.hessian(lambda both: root(both[0], C * both[1]).sum()))
+    both = jnp.asarray([[0.5, 1.0], [1.0, 0.7], [2.0, 1.3]])
+    expected = [hessian(x) for x in both]
+    np.testing.assert_allclose(jax.vmap(hessian)(both), expected, rtol=1e-12)
+    last = jax.vmap(hessian, in_axes=-1, out_axes=-1)(both.T)
+    np.testing.assert_allclose(last, np.moveaxis(expected, 0, -1), rtol=1e-12)
+    slope = jax.grad(lambda c: jax.vmap(lambda a, c: root(a, c).sum(), in_axes=(0, -1))(both[:, 0], c).sum())
+    wide = C[..., None] * both[:, 1][None, None, None]
+    each = [jax.grad(lambda c, a=a: root(a, c).sum())(wide[..., i]) for i, a in enumerate(both[:, 0])]
+    np.testing.assert_allclose(slope(wide), np.stack(each, -1), rtol=1e-12)
