@@ -1,4 +1,4 @@
-"""The cube slide: time per step alone and in a batch, compile time, gradient over forward, unconverged share.
+"""The cube slide: time per step alone and in a batch, compile time, gradient and its ratio to the forward run.
 
     python -m benchmarks.rigid [--json FILE] [--quick]
 
@@ -17,7 +17,7 @@ import numpy as np
 
 import jaxsim as js
 
-from .timing import compile_seconds, matmul_calibration, median_window_seconds
+from .timing import alternate, compile_seconds, matmul_calibration, median_window_seconds
 
 STEPS = 100
 
@@ -67,13 +67,23 @@ def measure(quick: bool) -> dict:
         )
 
     gradient_params = js.SolverParams.gradient(abs_tol=1e-4)
-    ratios = {}
+    gradients = []
     for steps in (100,) if quick else (100, 500):
-        final_x = slide(model, state, gradient_params, steps)
-        value = jax.jit(lambda v, f=final_x: f(v)[0][0])
-        gradient = jax.jit(jax.grad(lambda v, f=final_x: f(v)[0][0]))
-        v = jnp.array([1.0, 0.0, 0.0], jnp.float32)
-        ratios[steps] = median_window_seconds(gradient, v) / median_window_seconds(value, v)
+        run = slide(model, state, gradient_params, steps)
+        final_x = lambda v, run=run: run(v)[0][0]
+        for worlds in (1, 64):
+            kicks = 0.1 * rng.standard_normal((worlds, 3)) * (1.0, 1.0, 0.0)
+            velocity = (jnp.asarray(np.array([1.0, 0.0, 0.0]) + kicks, jnp.float32),)
+            value, gradient = (jax.jit(jax.vmap(f)) for f in (final_x, jax.grad(final_x)))
+            seconds = alternate({"value": (value, velocity), "gradient": (gradient, velocity)})
+            gradients.append(
+                {
+                    "steps": steps,
+                    "worlds": worlds,
+                    "us_per_step": 1e6 * seconds["gradient"] / (steps * worlds),
+                    "over_forward": seconds["gradient"] / seconds["value"],
+                }
+            )
     return {
         "machine": platform.processor() or platform.machine(),
         "jax": jax.__version__,
@@ -82,7 +92,7 @@ def measure(quick: bool) -> dict:
         "matmul_gflops": matmul_calibration(),
         "first_step": trace_and_compile,
         "slide": rows,
-        "gradient_over_forward": ratios,
+        "gradient": gradients,
     }
 
 

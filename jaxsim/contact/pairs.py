@@ -65,7 +65,8 @@ def place_samples(
     """Samples given relative to A's COM in A's axes, brought into B's axes at the stage start."""
     rotation, com = _over_samples(_pose_in(a, b), position_A.array.shape[-3])
     arm, point, normal = _in_collider(rotation, com, position_A, normal_A)
-    start = SampleGeometry(*_distance(shape, point), normal)
+    gap, gradient = _distance(shape, point)
+    start = SampleGeometry(gap, gradient, normal)
     return PairStart(shape, point, arm, normal, weight, params, with_collider_normal, start)
 
 

@@ -11,7 +11,9 @@ Triangles = Int[np.ndarray, "F 3"]
 
 _MOST_TRIANGLES = 5_000_000
 _PROBES = 6000  # on each surface, beside its vertices
-_CLOSE_ENOUGH = 1.05  # ratio of the least number of triangles that passed to the largest that did not
+_AGGRESSION = (2.0, 3.0, 5.0, 7.0)  # gentle is ten times nearer on closed parts, but may stop before the target
+_GROWTH = 1.5  # from one number of triangles tried to the next
+_CLOSE_ENOUGH = 1.05  # ratio of the number of triangles that passed to the next smaller one that did not
 
 
 def subdivide(vertices: Vertices, triangles: Triangles, max_edge: float) -> tuple[Vertices, Triangles]:
@@ -36,10 +38,12 @@ def subdivide(vertices: Vertices, triangles: Triangles, max_edge: float) -> tupl
 
 
 def decimate(vertices: Vertices, triangles: Triangles, max_deviation: float) -> tuple[Vertices, Triangles, float]:
-    """About the fewest triangles within `max_deviation` [m] of the surface, and the deviation measured.
+    """Few triangles within `max_deviation` [m] of the surface, and the deviation measured.
 
-    A number of triangles is tried, the deviation measured (`deviation`), and the number bisected. A trial that opens a
-    closed surface or turns it over does not count. The surface itself comes back where no trial is within the bound.
+    Numbers of triangles are tried from few to many, each half as many again, until one is within the bound
+    (`deviation`) and neither opens a closed surface nor turns it over; then between that one and the last. A bisection
+    alone would not do: one trial of many triangles may be spoilt where those of fewer are not. The surface itself
+    comes back where no trial is within the bound.
 
     Raises:
         ValueError: `max_deviation` is not positive.
@@ -50,18 +54,31 @@ def decimate(vertices: Vertices, triangles: Triangles, max_deviation: float) -> 
     simplify = mesh_library("fast_simplification", "decimating a mesh").simplify
     closed = not len(boundary_edges(triangles))
     soup = np.array(vertices, np.float64), np.array(triangles, np.int64)  # copies, as it wants to write to them
-    best = vertices, triangles, 0.0
-    few, many = 3, len(triangles)
+
+    def within(target: int) -> tuple[Vertices, Triangles, float] | None:
+        for aggression in _AGGRESSION:
+            trial, faces = simplify(*soup, target_count=target, agg=aggression)
+            faces = faces.astype(np.int64)
+            if not 0 < len(faces) <= target:
+                continue
+            if closed and _is_spoilt(vertices, triangles, trial, faces):
+                continue
+            found = deviation(vertices, triangles, trial, faces)
+            if found <= max_deviation:
+                return trial, faces, found
+        return None
+
+    few = many = 3
+    best = None
+    while best is None:
+        few, many = many, int(np.ceil(_GROWTH * many))
+        if many >= len(triangles):
+            return vertices, triangles, 0.0
+        best = within(many)
     while many > _CLOSE_ENOUGH * few and many - few > 1:
-        target = int(np.sqrt(few * many))
-        trial, faces = simplify(*soup, target_count=target)
-        faces = faces.astype(np.int64)
-        sound = len(faces) > 0 and not (closed and _is_spoilt(vertices, triangles, trial, faces))
-        found = deviation(vertices, triangles, trial, faces) if sound else np.inf
-        if found <= max_deviation:
-            best, many = (trial, faces, found), target
-        else:
-            few = target
+        target = max(few + 1, int(np.sqrt(few * many)))
+        found = within(target)
+        few, many, best = (target, many, best) if found is None else (few, target, found)
     return best
 
 

@@ -61,6 +61,11 @@ def test_decimation_keeps_the_bound_in_both_directions(bound):
     assert 0.1 - middle.min() < tolerance
 
 
+def test_a_wider_bound_leaves_fewer_triangles():
+    counts = [len(ball(2).decimate(bound).mesh.triangles) for bound in (5e-4, 2e-3, 8e-3)]
+    assert counts[0] > 1.5 * counts[1] > 1.5**2 * counts[2]
+
+
 def test_a_decimated_solid_stays_a_solid():
     coarse = ball(2).decimate(2e-3).mesh
     assert not len(boundary_edges(coarse.triangles))
