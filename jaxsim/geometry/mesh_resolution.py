@@ -71,10 +71,8 @@ def decimate(vertices: Vertices, triangles: Triangles, max_deviation: float) -> 
     few = many = 3
     best = None
     while best is None:
-        few, many = many, int(np.ceil(_GROWTH * many))
-        if many >= len(triangles):
-            return vertices, triangles, 0.0
-        best = within(many)
+        few, many = many, min(int(np.ceil(_GROWTH * many)), len(triangles))
+        best = within(many) if many < len(triangles) else (vertices, triangles, 0.0)
     while many > _CLOSE_ENOUGH * few and many - few > 1:
         target = max(few + 1, int(np.sqrt(few * many)))
         found = within(target)
