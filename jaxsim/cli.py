@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     demo = add("demo", _demo, "optimise through contact; writes an animation (HTML) and a plot of the loss (PNG)")
-    demo.add_argument("name", nargs="?", default="push", choices=(*DEMOS, "all"), help="which (default: push)")
+    demo.add_argument("name", nargs="?", default="all", choices=(*DEMOS, "all"), help="which (default: all)")
     demo.add_argument("--quick", action="store_true", help="fewer iterations")
     demo.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)")
     demo.add_argument("--no-progress", action="store_true", help="no progress bar")

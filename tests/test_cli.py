@@ -1,5 +1,6 @@
 """The command line: what it prints, and how it refuses."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,16 @@ def test_demo_refuses_a_folder_that_is_not_there(tmp_path, capsys):
 
 def test_demo_refuses_a_mesh_for_push(tmp_path, capsys):
     assert "throw" in refused(capsys, "demo", "push", "--mesh", "x.obj")
+
+
+def test_demo_without_a_name_runs_every_demo(monkeypatch):
+    pytest.importorskip("trimesh")
+    ran = []
+    for name in cli.DEMOS:
+        demo = importlib.import_module(f"jaxsim.demos.{name}")
+        monkeypatch.setattr(demo, "run", lambda *_, name=name, **__: ran.append(name))
+    assert cli.main(["demo"]) == 0
+    assert ran == ["push", "throw"]
 
 
 def test_bench_tells_where_the_benchmarks_are(capsys, monkeypatch):
